@@ -1,0 +1,2 @@
+// Package tree is an immutable copy-on-write B+tree over numbered nodes.
+package tree
