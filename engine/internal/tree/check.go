@@ -1,11 +1,143 @@
 package tree
 
 import (
+	"bytes"
 	"context"
-	"errors"
 )
 
-// Check reads the whole tree at root and verifies it.
+// Check reads the whole tree at root and verifies what Decode cannot see in one
+// node: that levels decrease by one, that keys lie between the separators above
+// them, that nodes are neither too small nor too large, and that every node
+// from src matches its digest. A violation is a *CorruptError; an error of src
+// is returned unchanged. Check stops at the first.
 func Check(ctx context.Context, src Source, root Ref) error {
-	return errors.ErrUnsupported
+	return Audit(ctx, src, root, nil, func(d Damage) error { return d.Err })
+}
+
+// Damage is a node that Audit could not read or found wrong, and the range of
+// keys that it held.
+type Damage struct {
+	Ref  Ref
+	Low  []byte // nil: no lower bound
+	High []byte // first key beyond the range; nil: no upper bound
+	Err  error
+}
+
+// Audit verifies like Check, but goes on after damage: it calls report for each
+// damaged node, continues beside it, and ends when report returns an error. Like
+// in Walk, enter may decline a node with all below it; nil enters all. Audit
+// returns an error only from enter, from report or when ctx ends.
+func Audit(ctx context.Context, src Source, root Ref,
+	enter func(Ref) (bool, error), report func(Damage) error) error {
+	if root.IsZero() {
+		return nil
+	}
+	c := &checker{src: src, enter: enter, report: report}
+	return c.node(ctx, place{ref: root, above: -1, first: true, last: true})
+}
+
+type checker struct {
+	src    Source
+	enter  func(Ref) (bool, error)
+	report func(Damage) error
+}
+
+// place is where a node stands in its tree.
+type place struct {
+	ref         Ref
+	above       int // level of the parent, negative for the root
+	low, high   []byte
+	first, last bool // on the left or right edge of the tree
+}
+
+func (c *checker) node(ctx context.Context, p place) error {
+	if c.enter != nil {
+		if ok, err := c.enter(p.ref); err != nil || !ok {
+			return err
+		}
+	}
+	if err := ctx.Err(); err != nil {
+		return err
+	}
+	n, err := load(ctx, c.src, p.ref, p.above)
+	if err == nil {
+		if reason := verify(n, p); reason != "" {
+			err = &CorruptError{Ref: p.ref, Reason: reason}
+		}
+	}
+	if err != nil {
+		return c.report(Damage{Ref: p.ref, Low: p.low, High: p.high, Err: err})
+	}
+	if n.IsLeaf() {
+		return nil
+	}
+	for i := range n.Len() {
+		child := place{
+			ref: n.Child(i), above: n.Level(),
+			low: n.bound(i, p.low), high: p.high,
+			first: p.first && i == 0, last: p.last && i+1 == n.Len(),
+		}
+		if i+1 < n.Len() {
+			child.high = n.Key(i + 1)
+		}
+		if err := c.node(ctx, child); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// verify returns what is wrong with n at place p, or "".
+func verify(n *Node, p place) string {
+	first := 0
+	if !n.IsLeaf() {
+		first = 1
+	}
+	if first < n.Len() {
+		if low := n.Key(first); bytes.Compare(low, p.low) < first {
+			return "key below the bound in the parent"
+		}
+		if p.high != nil && bytes.Compare(n.Key(n.Len()-1), p.high) >= 0 {
+			return "key above the bound in the parent"
+		}
+	}
+	if reason := verifySize(n, p); reason != "" {
+		return reason
+	}
+	if n.digest() != p.ref.Digest {
+		return "decoded node does not match its digest"
+	}
+	return ""
+}
+
+func verifySize(n *Node, p place) string {
+	root := p.above < 0
+	switch {
+	case root && !n.IsLeaf() && n.Len() < 2:
+		return "root with a single child"
+	case !p.last && n.size < MinNode:
+		return "node too small"
+	case n.size > NodeSize && !n.hasLarge():
+		return "node too large"
+	}
+	return ""
+}
+
+// hasLarge reports whether n has an entry that may keep it from being divided.
+func (n *Node) hasLarge() bool {
+	for i := range n.Len() {
+		if len(n.Key(i))+len(n.Value(i))+entryOverhead >= MinNode {
+			return true
+		}
+	}
+	return false
+}
+
+// digest computes the digest of n from what was decoded.
+func (n *Node) digest() Digest {
+	e := newEncoder(n.Level(), n.Len(), n.size)
+	for i := range n.Len() {
+		e.add(n.Key(i), n.Value(i))
+	}
+	return digestOf(e.rec)
 }
