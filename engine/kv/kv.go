@@ -47,9 +47,10 @@ const (
 	MaxTxOps   = 50_000
 )
 
-// Table names one ordered key space of a store.
+// Table names one ordered key space of a store. A store keeps the declaration
+// with the data: opening it with another one for the same name is ErrNoTable.
 type Table struct {
-	Name string // lower case letters, digits and underscores
+	Name string // 1 to 64 lower case letters, digits and underscores, a letter first
 	IDs  bool   // keys are eight-byte big-endian ids
 	Text bool   // values are UTF-8 text that people may query with the database's own tools
 }
@@ -86,7 +87,9 @@ var (
 	ErrNotStore   = errors.New("not an avfs store")
 	ErrCorrupt    = errors.New("store is damaged")
 	ErrMutating   = errors.New("put or delete during a scan of the same table")
-	ErrReadOnly   = errors.New("put or delete in a read transaction")
+	ErrReadOnly   = errors.New("put or delete in a read transaction or a read-only store")
+	ErrTxDone     = errors.New("transaction has ended")
+	ErrVersion    = errors.New("store was written by a newer version")
 )
 
 // Stop ends a Scan early without an error when its callback returns it.
@@ -117,8 +120,8 @@ type Reader interface {
 	Get(t Table, key []byte) (value []byte, ok bool, err error)
 
 	// Scan calls fn in key order for each key that has prefix and is not
-	// below from (nil: no bound). It ends at the first error from fn, which
-	// it returns, Stop as nil. fn may Get from any table and Scan any
+	// below from (nil: no bound; neither need be a possible key). It ends at
+	// the first error from fn, which it returns, Stop as nil. fn may Get from any table and Scan any
 	// table; Put or Delete on the table being scanned fails with
 	// ErrMutating, on other tables it works.
 	Scan(t Table, prefix, from []byte, fn func(key, value []byte) error) error
@@ -153,8 +156,9 @@ type Driver interface {
 	Name() string
 	// Open opens the store at path. While another process, or another
 	// handle in this one, has it open, Open waits until the deadline of ctx
-	// (a cancelled or expired ctx: not at all) and then fails with a
-	// *LockedError. What is no store of this kind is ErrNotStore.
+	// (a cancelled or expired ctx: not at all; none: OpenWait) and then fails
+	// with a *LockedError. What is no store of this kind is ErrNotStore; one
+	// that a newer version wrote is ErrVersion.
 	Open(ctx context.Context, path string, opts Options) (Store, error)
 	// Recognise reports whether path looks like a store of this kind,
 	// reading only its first bytes.
