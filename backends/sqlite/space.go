@@ -1,0 +1,134 @@
+package sqlite
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// vacuumPages is how many free pages are given back in one step. A step moves as
+// many pages through the log, so it must fit the reserve.
+const vacuumPages = 128
+
+// In WAL mode every change, also a delete, first takes new space in the log, and
+// later as much again in the file when the log is moved there. So updates that do
+// not reclaim stop while that is still covered, with kv.Reserve left for those that do.
+
+// roomToBegin returns kv.ErrNoSpace when the disk has no room for more data, after
+// it has tried to make some.
+func (s *Store) roomToBegin() error {
+	free, err := freeSpace(s.path)
+	if err != nil {
+		return err
+	}
+	if free >= kv.Reserve+s.wal.bytes {
+		return nil
+	}
+	if s.hasRoom() == nil {
+		return nil
+	}
+	if err := s.giveBack(); err != nil {
+		return err
+	}
+	return s.hasRoom()
+}
+
+// hasRoom compares the free space with the reserve and with what the file has yet
+// to grow by when the log is moved into it.
+func (s *Store) hasRoom() error {
+	free, err := freeSpace(s.path)
+	if err != nil {
+		return err
+	}
+	growth, err := s.pendingGrowth()
+	if err != nil {
+		return s.mapErr(context.Background(), err)
+	}
+	if free < kv.Reserve+growth {
+		return fmt.Errorf("%s: %d bytes free, %d needed: %w", s.path, free, kv.Reserve+growth, kv.ErrNoSpace)
+	}
+	return nil
+}
+
+// pendingGrowth returns how much larger the file becomes with the log moved into it.
+func (s *Store) pendingGrowth() (int64, error) {
+	pages, err := s.writer.query(s.writer.pageCount)
+	if err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(s.path)
+	if err != nil {
+		return 0, err
+	}
+	return max(0, pages*s.pageBytes-info.Size()), nil
+}
+
+// roomToCommit returns kv.ErrNoSpace when committing the running transaction would
+// eat into the reserve. Only when a generous estimate does not fit does it measure,
+// by letting SQLite write the changed pages to the log.
+func (s *Store) roomToCommit(guard *kv.Guard) error {
+	free, err := freeSpace(s.path)
+	if err != nil {
+		return err
+	}
+	bytes, ops := guard.Size()
+	worst := 4*int64(bytes) + 2*int64(ops)*s.pageBytes
+	if free >= kv.Reserve+s.wal.bytes+worst {
+		return nil
+	}
+	if err := s.writer.db.CacheFlush(); err != nil {
+		return s.mapErr(context.Background(), err)
+	}
+	return s.hasRoom()
+}
+
+// giveBack returns space to the file system while the disk is nearly full: the log,
+// then free pages until there is room again.
+func (s *Store) giveBack() error {
+	free, err := freeSpace(s.path)
+	if err != nil {
+		return err
+	}
+	if free >= 2*kv.Reserve+s.wal.bytes {
+		return nil
+	}
+	return s.vacuum(context.Background(), func() bool {
+		free, err := freeSpace(s.path)
+		return err == nil && free >= 2*kv.Reserve
+	})
+}
+
+// vacuum moves the log into the file and cuts free pages off its end in steps until
+// enough says so or none is left.
+func (s *Store) vacuum(ctx context.Context, enough func() bool) error {
+	for {
+		if err := s.truncateWAL(walForceWait); err != nil {
+			return s.mapErr(ctx, err)
+		}
+		pages, err := s.writer.query(s.writer.freeCount)
+		if err != nil {
+			return s.mapErr(ctx, err)
+		}
+		if pages == 0 || enough() {
+			return nil
+		}
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		if err := s.vacuumStep(); err != nil {
+			return s.mapErr(ctx, err)
+		}
+	}
+}
+
+// vacuumStep cuts up to vacuumPages free pages off the file.
+func (s *Store) vacuumStep() error {
+	if err := s.writer.setSync(kv.Relaxed); err != nil {
+		return err
+	}
+	err := s.writer.db.Exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, vacuumPages))
+	return errors.Join(err, s.writer.rollback())
+}

@@ -1,0 +1,27 @@
+//go:build unix
+
+package sqlite
+
+import (
+	"io/fs"
+
+	"golang.org/x/sys/unix"
+)
+
+// freeSpace returns the bytes that this user may still write beside path.
+func freeSpace(path string) (int64, error) {
+	var st unix.Statfs_t
+	for {
+		err := unix.Statfs(path, &st)
+		if err == unix.EINTR {
+			continue
+		}
+		if err != nil {
+			return 0, &fs.PathError{Op: "statfs", Path: path, Err: err}
+		}
+		return int64(st.Bavail) * int64(st.Bsize), nil
+	}
+}
+
+// isNoSpace reports whether err is the system's word for a full disk or quota.
+func isNoSpace(err error) bool { return isAny(err, unix.ENOSPC, unix.EDQUOT) }

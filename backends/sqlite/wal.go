@@ -1,0 +1,71 @@
+package sqlite
+
+import (
+	"errors"
+	"time"
+
+	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/ncruces/go-sqlite3"
+)
+
+const (
+	// walStepBytes is how much the log grows between two tries to move it into
+	// the file. Smaller steps sync more often, larger ones make a commit now and
+	// then wait longer.
+	walStepBytes = 8 << 20
+	// walKeepBytes is the size to which SQLite cuts the log when it starts it
+	// from the beginning again.
+	walKeepBytes = 16 << 20
+	// walForceBytes is the size at which a commit waits up to walForceWait for
+	// readers of old snapshots to end, so that the log can start again although
+	// readers overlap without a pause.
+	walForceBytes = 64 << 20
+	walForceWait  = 50 * time.Millisecond
+)
+
+// walState says how long the log is and when to work on it next.
+type walState struct {
+	bytes     int64 // after the newest commit
+	nextBytes int64 // try a checkpoint when bytes reaches this
+}
+
+// noteWAL is called by SQLite after each commit.
+func (s *Store) noteWAL(_ *sqlite3.Conn, _ string, pages int) error {
+	n := int64(pages) * s.pageBytes
+	if n < s.wal.bytes {
+		s.wal.nextBytes = walStepBytes // the log began again
+	}
+	s.wal.bytes = n
+	return nil
+}
+
+// afterCommit keeps the log short. The update is committed, so nothing that goes
+// wrong here is its failure: the log stays as it is and the next commit tries again.
+func (s *Store) afterCommit(mode kv.Mode) error {
+	if s.wal.bytes >= max(s.wal.nextBytes, walStepBytes) {
+		s.wal.nextBytes = s.wal.bytes + walStepBytes
+		if s.wal.bytes >= walForceBytes {
+			_ = s.truncateWAL(walForceWait)
+		} else {
+			_, _, _ = s.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
+		}
+	}
+	if mode&kv.Reclaim != 0 {
+		_ = s.giveBack()
+	}
+	return nil
+}
+
+// truncateWAL moves the whole log into the file and cuts it to nothing, waiting
+// at most wait for readers of old snapshots.
+func (s *Store) truncateWAL(wait time.Duration) error {
+	db := s.writer.db
+	if err := db.BusyTimeout(wait); err != nil {
+		return err
+	}
+	_, _, err := db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if err == nil {
+		s.wal = walState{}
+	}
+	return errors.Join(err, db.BusyTimeout(busyWait))
+}
