@@ -4,7 +4,6 @@ import (
 	"bytes"
 	"context"
 	"fmt"
-	"slices"
 )
 
 // Apply merges changes into the tree at root in one bottom-up pass and returns
@@ -179,27 +178,12 @@ func (a *applier) updateChildren(ctx context.Context, n *Node, it item, hi []byt
 
 func (a *applier) updateLeaf(ctx context.Context, n *Node, it item, hi []byte, last bool) ([]item, error) {
 	a.run.start(it.sep)
-	i, changed, tail := 0, false, true
+	m := leafMerge{node: n, run: &a.run}
 	for a.feed.below(hi) {
-		c := a.feed.cur
-		for i < n.Len() && bytes.Compare(n.Key(i), c.Key) < 0 {
-			a.run.add(n.Key(i), n.Value(i))
-			i++
-		}
-		exists := i < n.Len() && bytes.Equal(n.Key(i), c.Key)
-		if exists && !c.Delete && bytes.Equal(n.Value(i), c.Value) {
-			a.run.add(n.Key(i), n.Value(i))
-		} else {
-			changed = changed || exists || !c.Delete
-			if !c.Delete {
-				a.run.add(c.Key, c.Value)
-			}
-		}
-		if exists {
-			i++
-		}
-		tail = tail && i == n.Len() && !exists
-		if changed {
+		m.apply(a.feed.cur)
+		// Before the first change there is nothing to pack: a leaf that stays
+		// as it is must not be written, however large.
+		if m.changed {
 			if err := a.drain(ctx); err != nil {
 				return nil, err
 			}
@@ -208,14 +192,53 @@ func (a *applier) updateLeaf(ctx context.Context, n *Node, it item, hi []byte, l
 			return nil, err
 		}
 	}
-	if !changed {
+	if !m.changed {
 		return []item{it}, nil
 	}
-	for ; i < n.Len(); i++ {
-		a.run.add(n.Key(i), n.Value(i))
-	}
+	m.keep(n.Len())
 	a.dead = append(a.dead, it.ref)
-	return a.endRun(packing(last, tail))
+	return a.endRun(packing(last, m.appended && !m.inserted))
+}
+
+// leafMerge adds the entries of a leaf, with changes to them, to a run.
+type leafMerge struct {
+	node     *Node
+	run      *leafRun
+	index    int  // first entry of node that is not in run yet
+	changed  bool // run differs from node
+	inserted bool // there is a new key before the end of node
+	appended bool // there is a new key behind it
+}
+
+// keep adds the entries below index end unchanged.
+func (m *leafMerge) keep(end int) {
+	for ; m.index < end; m.index++ {
+		m.run.add(m.node.Key(m.index), m.node.Value(m.index))
+	}
+}
+
+func (m *leafMerge) apply(c Change) {
+	for m.index < m.node.Len() && bytes.Compare(m.node.Key(m.index), c.Key) < 0 {
+		m.keep(m.index + 1)
+	}
+	atEnd := m.index == m.node.Len()
+	if exists := !atEnd && bytes.Equal(m.node.Key(m.index), c.Key); exists {
+		if !c.Delete && bytes.Equal(m.node.Value(m.index), c.Value) {
+			m.keep(m.index + 1)
+			return
+		}
+		m.index++
+	} else if c.Delete {
+		return
+	} else if atEnd {
+		m.appended = true
+	} else {
+		m.inserted = true
+	}
+	m.changed = true
+	if !c.Delete {
+		m.run.add(c.Key, c.Value)
+	}
 }
 
 // settle turns the children items into branches of the given level. A lone
@@ -296,106 +319,6 @@ func (d *draft) encode(id uint64) (Ref, []byte) {
 	return e.seal(id, d.items)
 }
 
-// repair joins drafts that are too small with a neighbour. The last node of a
-// level may be small, because the next append fills it; it is joined only if
-// both fit into one node.
-func (a *applier) repair(ctx context.Context, items []item, last bool) ([]item, error) {
-	for i := 0; i < len(items) && len(items) > 1; {
-		d := items[i].draft
-		if d == nil || d.size >= MinNode {
-			i++
-			continue
-		}
-		l := partner(items, i)
-		left, err := a.open(ctx, items[l])
-		if err != nil {
-			return nil, err
-		}
-		right, err := a.open(ctx, items[l+1])
-		if err != nil {
-			return nil, err
-		}
-		final := last && l+2 == len(items)
-		if final && i == l+1 && !fits(left, right) {
-			break
-		}
-		for _, it := range items[l : l+2] {
-			if it.draft == nil {
-				a.dead = append(a.dead, it.ref)
-			}
-		}
-		joined, err := a.join(ctx, items[l].sep, left, right, final)
-		if err != nil {
-			return nil, err
-		}
-		items = slices.Replace(items, l, l+2, joined...)
-		i = l
-	}
-	return items, nil
-}
-
-// partner returns l such that the small draft i is joined as items l and l+1.
-// It prefers a neighbour that is a draft, since that is to be written anyway.
-func partner(items []item, i int) int {
-	switch {
-	case i == 0:
-		return 0
-	case items[i-1].draft != nil || i+1 == len(items) || items[i+1].draft == nil:
-		return i - 1
-	}
-	return i
-}
-
-// open returns the draft of it, or the stored node as a draft.
-func (a *applier) open(ctx context.Context, it item) (*draft, error) {
-	if it.draft != nil {
-		if it.draft.level > 0 {
-			it.draft.items[0].sep = it.sep
-		}
-		return it.draft, nil
-	}
-	n, err := a.src.Node(ctx, it.ref)
-	if err != nil {
-		return nil, err
-	}
-	d := &draft{level: n.Level(), size: n.RecordSize()}
-	for i := range n.Len() {
-		if n.IsLeaf() {
-			d.entries = append(d.entries, entry{n.Key(i), n.Value(i)})
-		} else {
-			d.items = append(d.items, item{sep: n.bound(i, it.sep), ref: n.Child(i)})
-		}
-	}
-	return d, nil
-}
-
-// fits reports whether two neighbours make one node. It errs on the side of
-// no, so that it never finds room where packing had none.
-func fits(left, right *draft) bool {
-	size := left.size + right.size
-	if right.level > 0 {
-		size += len(right.items[0].sep)
-	}
-	return size <= NodeSize
-}
-
-// join packs two neighbours anew.
-func (a *applier) join(ctx context.Context, sep []byte, left, right *draft, last bool) ([]item, error) {
-	if left.level != right.level {
-		return nil, fmt.Errorf("%w: neighbours on different levels", ErrCorrupt)
-	}
-	if left.level > 0 {
-		return a.settle(ctx, left.level, slices.Concat(left.items, right.items), last)
-	}
-	a.run.start(sep)
-	for _, d := range []*draft{left, right} {
-		for _, e := range d.entries {
-			a.run.add(e.key, e.value)
-		}
-	}
-	return a.endRun(packing(last, false))
-}
-
 // finish stores the new root, which is the only one of items. A branch with one
 // child gives way to that child.
 func (a *applier) finish(ctx context.Context, root Ref, items []item) (Ref, error) {
@@ -411,7 +334,7 @@ func (a *applier) finish(ctx context.Context, root Ref, items []item) (Ref, erro
 		return it.ref, err
 	}
 	for it.ref != root {
-		n, err := a.src.Node(ctx, it.ref)
+		n, err := load(ctx, a.src, it.ref, -1)
 		if err != nil {
 			return Ref{}, err
 		}

@@ -24,7 +24,8 @@ type Damage struct {
 }
 
 // Audit verifies like Check, but goes on after damage: it calls report for each
-// damaged node, continues beside it, and ends when report returns an error. Like
+// damaged node, continues beside it or, where only its size is wrong, below it,
+// and ends when report returns an error. Like
 // in Walk, enter may decline a node with all below it; nil enters all. Audit
 // returns an error only from enter, from report or when ctx ends.
 func Audit(ctx context.Context, src Source, root Ref,
@@ -33,7 +34,7 @@ func Audit(ctx context.Context, src Source, root Ref,
 		return nil
 	}
 	c := &checker{src: src, enter: enter, report: report}
-	return c.node(ctx, place{ref: root, above: -1, first: true, last: true})
+	return c.node(ctx, place{ref: root, above: -1, last: true})
 }
 
 type checker struct {
@@ -44,10 +45,10 @@ type checker struct {
 
 // place is where a node stands in its tree.
 type place struct {
-	ref         Ref
-	above       int // level of the parent, negative for the root
-	low, high   []byte
-	first, last bool // on the left or right edge of the tree
+	ref       Ref
+	above     int // level of the parent, negative for the root
+	low, high []byte
+	last      bool // on the right edge of the tree
 }
 
 func (c *checker) node(ctx context.Context, p place) error {
@@ -60,22 +61,35 @@ func (c *checker) node(ctx context.Context, p place) error {
 		return err
 	}
 	n, err := load(ctx, c.src, p.ref, p.above)
+	if err != nil && ctx.Err() != nil {
+		return err
+	}
 	if err == nil {
-		if reason := verify(n, p); reason != "" {
-			err = &CorruptError{Ref: p.ref, Reason: reason}
-		}
+		err = verify(n, p)
 	}
 	if err != nil {
-		return c.report(Damage{Ref: p.ref, Low: p.low, High: p.high, Err: err})
+		return c.damaged(p, err)
 	}
+	if reason := sizeFault(n, p); reason != "" {
+		if err := c.damaged(p, &CorruptError{Ref: p.ref, Reason: reason}); err != nil {
+			return err
+		}
+	}
+	return c.children(ctx, n, p)
+}
+
+func (c *checker) damaged(p place, err error) error {
+	return c.report(Damage{Ref: p.ref, Low: p.low, High: p.high, Err: err})
+}
+
+func (c *checker) children(ctx context.Context, n *Node, p place) error {
 	if n.IsLeaf() {
 		return nil
 	}
 	for i := range n.Len() {
 		child := place{
 			ref: n.Child(i), above: n.Level(),
-			low: n.bound(i, p.low), high: p.high,
-			first: p.first && i == 0, last: p.last && i+1 == n.Len(),
+			low: n.bound(i, p.low), high: p.high, last: p.last && i+1 == n.Len(),
 		}
 		if i+1 < n.Len() {
 			child.high = n.Key(i + 1)
@@ -87,30 +101,36 @@ func (c *checker) node(ctx context.Context, p place) error {
 	return nil
 }
 
-// verify returns what is wrong with n at place p, or "".
-func verify(n *Node, p place) string {
-	first := 0
-	if !n.IsLeaf() {
-		first = 1
-	}
-	if first < n.Len() {
-		if low := n.Key(first); bytes.Compare(low, p.low) < first {
-			return "key below the bound in the parent"
-		}
-		if p.high != nil && bytes.Compare(n.Key(n.Len()-1), p.high) >= 0 {
-			return "key above the bound in the parent"
-		}
-	}
-	if reason := verifySize(n, p); reason != "" {
-		return reason
+// verify returns what makes n at place p unfit to be read.
+func verify(n *Node, p place) error {
+	if !n.within(p.low, p.high) {
+		return &CorruptError{Ref: p.ref, Reason: "keys outside the bounds in the parent"}
 	}
 	if n.digest() != p.ref.Digest {
-		return "decoded node does not match its digest"
+		return &CorruptError{Ref: p.ref, Reason: "decoded node does not match its digest"}
 	}
-	return ""
+	return nil
 }
 
-func verifySize(n *Node, p place) string {
+// within reports whether the keys of n lie in [low, high). The separator of a
+// branch's first child is low itself, so the second must be above it.
+func (n *Node) within(low, high []byte) bool {
+	switch {
+	case n.IsLeaf():
+		if bytes.Compare(n.Key(0), low) < 0 {
+			return false
+		}
+	case n.Len() == 1:
+		return true
+	case bytes.Compare(n.Key(1), low) <= 0:
+		return false
+	}
+	return high == nil || bytes.Compare(n.Key(n.Len()-1), high) < 0
+}
+
+// sizeFault returns how n is out of shape, or "". Such a node is still read
+// correctly; only Apply can have made it.
+func sizeFault(n *Node, p place) string {
 	root := p.above < 0
 	switch {
 	case root && !n.IsLeaf() && n.Len() < 2:

@@ -1,9 +1,6 @@
 package tree
 
-import (
-	"bytes"
-	"sort"
-)
+import "bytes"
 
 // Node is a decoded node: a leaf with keys and values, or a branch with
 // separator keys and children. It is immutable and safe for concurrent use. It
@@ -56,7 +53,19 @@ func (n *Node) MemSize() int {
 // Find returns the index of the first entry of a leaf whose key is not below
 // key, and whether that key is equal.
 func (n *Node) Find(key []byte) (i int, equal bool) {
-	return sort.Find(n.Len(), func(i int) int { return bytes.Compare(key, n.Key(i)) })
+	lo, hi := 0, n.Len()
+	for lo < hi {
+		mid := int(uint(lo+hi) >> 1)
+		switch order := bytes.Compare(n.Key(mid), key); {
+		case order == 0:
+			return mid, true
+		case order < 0:
+			lo = mid + 1
+		default:
+			hi = mid
+		}
+	}
+	return lo, false
 }
 
 // childIndex returns the index of the child whose range holds key.

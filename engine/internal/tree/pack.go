@@ -2,7 +2,6 @@ package tree
 
 import (
 	"context"
-	"fmt"
 	"slices"
 )
 
@@ -198,7 +197,7 @@ func (a *applier) endRun(m mode) ([]item, error) {
 func (a *applier) emit(lo, hi, size int, final bool) error {
 	r := &a.run
 	if r.disorder {
-		return fmt.Errorf("%w: keys of neighbouring leaves overlap", ErrCorrupt)
+		return &CorruptError{Reason: "keys of neighbouring leaves overlap"}
 	}
 	sep := r.sep
 	if len(r.out) > 0 {
@@ -229,7 +228,7 @@ func branchSizes(items []item) (sizes, error) {
 		prev, sep := items[i-1].sep, items[i].sep
 		shared := commonPrefix(prev, sep)
 		if shared == len(sep) || (shared < len(prev) && sep[shared] < prev[shared]) {
-			return nil, fmt.Errorf("%w: separators of neighbours overlap", ErrCorrupt)
+			return nil, &CorruptError{Reason: "separators of neighbouring branches overlap"}
 		}
 		rest := len(sep) - shared
 		s[i].next = uvarintLen(shared) + uvarintLen(rest) + rest + 1 + digestSize + idSize

@@ -38,12 +38,15 @@ var (
 
 // CorruptError says which node is damaged and how. It matches ErrCorrupt.
 type CorruptError struct {
-	Ref    Ref
+	Ref    Ref // zero if the fault lies between nodes
 	Reason string
 }
 
 // Error describes the damage in one line.
 func (e *CorruptError) Error() string {
+	if e.Ref.IsZero() {
+		return "tree is damaged: " + e.Reason
+	}
 	return fmt.Sprintf("tree node %d is damaged: %s", e.Ref.ID, e.Reason)
 }
 
