@@ -1,0 +1,167 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"strconv"
+	"strings"
+	"time"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Checkpoint is a named root that stays until it is deleted. Sizes are in bytes.
+type Checkpoint struct {
+	ID      string    `json:"id"`
+	VaultID uint64    `json:"vault_id"`
+	Name    string    `json:"name,omitempty"`
+	Message string    `json:"message,omitempty"`
+	Auto    bool      `json:"auto"` // made by avfs before something risky
+	At      time.Time `json:"at"`
+	Root    Root      `json:"root"`
+	Files   int64     `json:"files"`
+	Bytes   int64     `json:"bytes"`
+}
+
+// CheckpointOptions describes a new checkpoint.
+type CheckpointOptions struct {
+	Name    string // unique in the vault; may be empty
+	Message string
+	Auto    bool
+}
+
+// Checkpoint keeps the present state under a new id. Its cost does not depend on
+// the number of files.
+func (v *Vault) Checkpoint(ctx context.Context, opts CheckpointOptions) (Checkpoint, error) {
+	if err := v.checkCheckpointName(ctx, opts.Name); err != nil {
+		return Checkpoint{}, err
+	}
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	cp, err := v.checkpointLocked(ctx, opts)
+	return cp, wrap(err, "checkpoint", v.Name())
+}
+
+// checkpointLocked is Checkpoint for a caller that holds commitMu.
+func (v *Vault) checkpointLocked(ctx context.Context, opts CheckpointOptions) (Checkpoint, error) {
+	seq := v.s.lastCheckpoint.Add(1)
+	cp := Checkpoint{
+		ID: checkpointID(seq), VaultID: v.id, Name: opts.Name, Message: opts.Message, Auto: opts.Auto,
+		At: v.s.opts.Clock().UTC(),
+	}
+	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+		rec.Checkpoints++
+		cp.Root, cp.Files, cp.Bytes = rec.Root, rec.Count, rec.Bytes
+		return putJSON(tx, tableCheckpoints, rowKey(v.id, seq), cp)
+	}})
+	return cp, err
+}
+
+// checkCheckpointName rejects names that are taken or could be mistaken for an id.
+func (v *Vault) checkCheckpointName(ctx context.Context, name string) error {
+	if name == "" {
+		return nil
+	}
+	if _, ok := parseCheckpointID(name); ok || len(name) > MaxName || strings.ContainsAny(name, "\x00\n/@") {
+		return &Error{Kind: InvalidName, Op: "checkpoint name", Path: fmt.Sprintf("%q", name),
+			Err: errors.New("a name has no '/', '@' or line break and does not look like an id")}
+	}
+	_, err := v.FindCheckpoint(ctx, name)
+	if err == nil {
+		return fail(CheckpointExists, "checkpoint", name)
+	}
+	if KindOf(err) == CheckpointNotFound {
+		return nil
+	}
+	return err
+}
+
+func checkpointID(seq uint64) string { return "c" + strconv.FormatUint(seq, 10) }
+
+func parseCheckpointID(id string) (uint64, bool) {
+	digits, ok := strings.CutPrefix(id, "c")
+	if !ok {
+		return 0, false
+	}
+	seq, err := strconv.ParseUint(digits, 10, 63)
+	return seq, err == nil && seq > 0
+}
+
+// rowKey is the key of a row that belongs to a vault and is ordered by seq.
+func rowKey(vault, seq uint64) []byte { return append(kv.ID(vault), kv.ID(seq)...) }
+
+// Checkpoints lists the vault's checkpoints, oldest first.
+func (v *Vault) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
+	list := []Checkpoint{}
+	err := v.s.kv.View(ctx, func(tx kv.Reader) error {
+		list = list[:0]
+		return tx.Scan(tableCheckpoints, kv.ID(v.id), nil, func(k, value []byte) error {
+			var cp Checkpoint
+			if err := json.Unmarshal(value, &cp); err != nil {
+				return &Error{Kind: Corrupt, Op: "read", Path: "checkpoint", Err: err}
+			}
+			list = append(list, cp)
+			return nil
+		})
+	})
+	return list, wrap(err, "list checkpoints", v.Name())
+}
+
+// FindCheckpoint finds a checkpoint of the vault by id or by name.
+func (v *Vault) FindCheckpoint(ctx context.Context, idOrName string) (Checkpoint, error) {
+	if seq, ok := parseCheckpointID(idOrName); ok {
+		var cp Checkpoint
+		found := false
+		err := v.s.kv.View(ctx, func(tx kv.Reader) (err error) {
+			found, err = getJSON(tx, tableCheckpoints, rowKey(v.id, seq), &cp)
+			return err
+		})
+		if err == nil && !found {
+			err = fail(CheckpointNotFound, "find checkpoint", idOrName)
+		}
+		return cp, wrap(err, "find checkpoint", idOrName)
+	}
+	list, err := v.Checkpoints(ctx)
+	if err != nil {
+		return Checkpoint{}, err
+	}
+	for _, cp := range list {
+		if cp.Name == idOrName && idOrName != "" {
+			return cp, nil
+		}
+	}
+	return Checkpoint{}, fail(CheckpointNotFound, "find checkpoint", idOrName)
+}
+
+// DeleteCheckpoint deletes a checkpoint by id or name; GC frees what only it kept.
+func (v *Vault) DeleteCheckpoint(ctx context.Context, idOrName string) error {
+	cp, err := v.FindCheckpoint(ctx, idOrName)
+	if err != nil {
+		return err
+	}
+	seq, _ := parseCheckpointID(cp.ID)
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	rec := v.rec
+	err = v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
+		if _, ok, err := tx.Get(tableCheckpoints, rowKey(v.id, seq)); err != nil || !ok {
+			if err == nil {
+				err = fail(CheckpointNotFound, "", "")
+			}
+			return err
+		}
+		rec = v.rec
+		rec.Checkpoints--
+		if err := tx.Delete(tableCheckpoints, rowKey(v.id, seq)); err != nil {
+			return err
+		}
+		return putRecord(tx, rec)
+	})
+	if err != nil {
+		return wrap(err, "delete checkpoint", idOrName)
+	}
+	v.setRecord(rec)
+	return nil
+}

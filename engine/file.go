@@ -1,0 +1,319 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// file is what the vault keeps in memory about an inode with open handles or
+// unsaved content. Guarded by the vault's mu.
+type file struct {
+	ino     Ino
+	handles int
+	dirty   map[int64]*page // content changed since the last freeze, by chunk index
+	frozen  map[int64]*page // content that a commit is persisting
+	orphan  *overlay        // the inode's entries once it has no name; nil before
+	stale   bool            // a restore took the inode from under the handles
+}
+
+// page is the unsaved content of one chunk. Bytes of the file beyond len(data)
+// are zero.
+type page struct {
+	data   []byte
+	frozen bool // data must not change any more
+}
+
+// page returns the newest unsaved content of a chunk.
+func (f *file) page(index int64) *page {
+	if p := f.dirty[index]; p != nil {
+		return p
+	}
+	return f.frozen[index]
+}
+
+// File is an open handle of a regular file. It belongs to the inode: unlink,
+// rename and replacement of the name do not touch it. Any number of goroutines
+// may use it.
+type File struct {
+	v      *Vault
+	f      *file
+	mode   OpenMode
+	closed atomic.Bool
+}
+
+// fileOf returns the in-memory state of ino, made if need be. The caller holds mu.
+func (v *Vault) fileOf(ino Ino) *file {
+	f := v.files[ino]
+	if f == nil {
+		f = &file{ino: ino, dirty: map[int64]*page{}}
+		v.files[ino] = f
+	}
+	return f
+}
+
+// Open opens the regular file ino.
+func (v *Vault) Open(ctx context.Context, ino Ino, mode OpenMode) (h *File, err error) {
+	err = v.change("open", "", func() error {
+		n, err := v.inodeOf(ctx, ino)
+		if err != nil {
+			return err
+		}
+		switch {
+		case n.isDir():
+			return fail(IsDirectory, "", "")
+		case !n.isRegular():
+			return fail(Unsupported, "", "")
+		}
+		if mode&OpenTruncate != 0 {
+			if err := v.resize(ctx, ino, n, 0); err != nil {
+				return err
+			}
+		}
+		h = v.handle(ino, mode)
+		return nil
+	})
+	return h, err
+}
+
+func (v *Vault) handle(ino Ino, mode OpenMode) *File {
+	f := v.fileOf(ino)
+	f.handles++
+	return &File{v: v, f: f, mode: mode}
+}
+
+// Create opens the regular file name in dir and makes it where it is missing, as
+// one step. With excl an existing file is an error; otherwise it is opened, and
+// the permission bits and owner are left as they are.
+func (v *Vault) Create(ctx context.Context, dir Ino, name string, perm uint32, o Owner, mode OpenMode, excl bool) (h *File, a Attr, err error) {
+	if err := v.room(ctx); err != nil {
+		return nil, Attr{}, wrap(err, "create", name)
+	}
+	err = v.change("create", name, func() error {
+		ino, n, err := v.view().lookup(ctx, dir, name)
+		switch {
+		case err == nil && excl:
+			return fail(Exists, "", "")
+		case err == nil && n.isDir():
+			return fail(IsDirectory, "", "")
+		case err == nil && !n.isRegular():
+			return fail(Unsupported, "", "")
+		case err == nil:
+			if mode&OpenTruncate != 0 {
+				err = v.resize(ctx, ino, n, 0)
+			}
+		case KindOf(err) == NotFound:
+			n = &inode{mode: TypeRegular | perm&^TypeMask, nlink: 1}
+			ino, err = v.addInode(ctx, dir, name, n, o)
+		}
+		if err != nil {
+			return err
+		}
+		h, a = v.handle(ino, mode), n.attr(ino)
+		return nil
+	})
+	return h, a, err
+}
+
+// orphan sets an inode that lost its last name apart from the tree, so that its
+// handles go on. It is in no commit, and gone when the process ends.
+func (v *Vault) orphan(ctx context.Context, ino Ino, n *inode, f *file) error {
+	apart := &overlay{}
+	err := v.view().scan(ctx, key(ino, 0)[:8], nil, func(k, value []byte) error {
+		apart.Set(string(k), value)
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	var refs []uint64
+	apart.Scan(func(k string, value []byte) bool {
+		if k[8] == kindChunk {
+			var c chunkRef
+			if c, err = decodeChunkRef(value); err == nil {
+				refs = append(refs, c.id)
+			}
+		}
+		return err == nil
+	})
+	if err != nil {
+		return err
+	}
+	for _, id := range refs {
+		v.held[id]++
+	}
+	apart.Scan(func(k string, _ []byte) bool {
+		v.put(ino, []byte(k), nil)
+		return true
+	})
+	v.buryFrozen(ino, f)
+	n.nlink, n.parent, n.name = 0, 0, ""
+	apart.Set(string(inodeKey(ino)), n.encode())
+	f.orphan = apart
+	v.count--
+	v.bytes -= n.alloc
+	v.unlinked += n.alloc
+	return nil
+}
+
+// buryFrozen makes sure that pages which a commit is persisting do not come back
+// as chunks of an inode that was removed meanwhile. Their content stays with f.
+func (v *Vault) buryFrozen(ino Ino, f *file) {
+	for index, p := range f.frozen {
+		v.put(ino, chunkKey(ino, index), nil)
+		if f.dirty[index] == nil {
+			f.dirty[index] = p
+			v.s.dirty.Add(int64(cap(p.data)))
+		}
+	}
+	f.frozen = nil
+}
+
+// forgetPages drops the unsaved content of an inode that is removed.
+func (v *Vault) forgetPages(ino Ino) {
+	f := v.files[ino]
+	if f == nil {
+		return
+	}
+	v.buryFrozen(ino, f)
+	v.dropDirty(f)
+	delete(v.files, ino)
+}
+
+func (v *Vault) dropDirty(f *file) {
+	for index, p := range f.dirty {
+		v.s.dirty.Add(-int64(cap(p.data)))
+		delete(f.dirty, index)
+	}
+}
+
+// Ino is the inode number.
+func (h *File) Ino() Ino { return h.f.ino }
+
+// Vault is the vault that the file is in.
+func (h *File) Vault() *Vault { return h.v }
+
+// check says whether the handle can be used for what mode names.
+func (h *File) check(mode OpenMode) error {
+	switch {
+	case h.closed.Load():
+		return fail(BadHandle, "", "")
+	case h.f.stale:
+		return fail(Stale, "", "")
+	case h.mode&mode != mode:
+		return fail(BadHandle, "", "")
+	}
+	return nil
+}
+
+// Stat describes the file, which may have no name any more.
+func (h *File) Stat(ctx context.Context) (a Attr, err error) {
+	err = h.v.read("stat", "", func() error {
+		if err := h.check(0); err != nil {
+			return err
+		}
+		n, err := h.v.inodeOf(ctx, h.f.ino)
+		if err == nil {
+			a = n.attr(h.f.ino)
+		}
+		return err
+	})
+	return a, err
+}
+
+// SetAttr changes attributes of the file, which may have no name any more.
+func (h *File) SetAttr(ctx context.Context, set SetAttr) (a Attr, err error) {
+	if set.Size != nil {
+		if err := checkSize(*set.Size); err != nil {
+			return Attr{}, err
+		}
+	}
+	err = h.v.change("set attributes", "", func() error {
+		if err := h.check(0); err != nil {
+			return err
+		}
+		a, err = h.v.setAttr(ctx, h.f.ino, set)
+		return err
+	})
+	return a, err
+}
+
+// Truncate sets the size in bytes.
+func (h *File) Truncate(ctx context.Context, size int64) error {
+	if h.mode&OpenWrite == 0 {
+		return fail(BadHandle, "truncate", "")
+	}
+	_, err := h.SetAttr(ctx, SetAttr{Size: &size})
+	return err
+}
+
+// Sync commits durably. Callers that wait at the same time share a commit.
+func (h *File) Sync(ctx context.Context) error {
+	if err := h.usable("sync"); err != nil {
+		return err
+	}
+	return h.v.Sync(ctx)
+}
+
+// Flush reports why the last commit failed, if it did.
+func (h *File) Flush(_ context.Context) error {
+	if err := h.usable("flush"); err != nil {
+		return err
+	}
+	return h.v.failure("flush")
+}
+
+func (h *File) usable(op string) error {
+	h.v.mu.RLock()
+	defer h.v.mu.RUnlock()
+	return wrap(h.check(0), op, "")
+}
+
+// Close releases the handle. What a file without a name held is gone with its
+// last handle. A second Close fails with BadHandle.
+func (h *File) Close() error {
+	if h.closed.Swap(true) {
+		return fail(BadHandle, "close", "")
+	}
+	v := h.v
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	h.f.handles--
+	if h.f.handles == 0 {
+		v.release(h.f)
+	}
+	return nil
+}
+
+// release forgets a file without handles, unless it has unsaved content.
+func (v *Vault) release(f *file) {
+	if f.orphan != nil {
+		v.releaseOrphan(f)
+		return
+	}
+	if len(f.dirty) == 0 && len(f.frozen) == 0 && v.files[f.ino] == f {
+		delete(v.files, f.ino)
+	}
+}
+
+func (v *Vault) releaseOrphan(f *file) {
+	f.orphan.Scan(func(k string, value []byte) bool {
+		switch k[8] {
+		case kindInode:
+			if n, err := decodeInode(value); err == nil {
+				v.unlinked -= n.alloc
+			}
+		case kindChunk:
+			if c, err := decodeChunkRef(value); err == nil {
+				if v.held[c.id]--; v.held[c.id] <= 0 {
+					delete(v.held, c.id)
+				}
+			}
+		}
+		return true
+	})
+	v.dropDirty(f)
+	f.frozen = nil
+	if v.files[f.ino] == f {
+		delete(v.files, f.ino)
+	}
+}

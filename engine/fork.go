@@ -1,0 +1,70 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Fork makes the vault dst with the present state of src. It copies one root: its
+// cost depends neither on the number of files nor on the depth of forks.
+func (s *Store) Fork(ctx context.Context, src, dst string) (*Vault, error) {
+	v, err := s.Vault(ctx, src)
+	if err != nil {
+		return nil, wrap(err, "fork", src)
+	}
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
+		return nil, wrap(err, "fork", src)
+	}
+	rec := v.rec
+	fork, err := s.forkFrom(ctx, v, rec.Root, rec.Count, rec.Bytes, dst)
+	return fork, wrap(err, "fork", src)
+}
+
+// ForkAt is Fork from a checkpoint of src instead of its present state.
+func (s *Store) ForkAt(ctx context.Context, src string, cp Checkpoint, dst string) (*Vault, error) {
+	v, err := s.Vault(ctx, src)
+	if err != nil {
+		return nil, wrap(err, "fork", src)
+	}
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if _, err := v.FindCheckpoint(ctx, cp.ID); err != nil {
+		return nil, wrap(err, "fork", src)
+	}
+	fork, err := s.forkFrom(ctx, v, cp.Root, cp.Files, cp.Bytes, dst)
+	return fork, wrap(err, "fork", src)
+}
+
+// forkFrom adds a vault at root, a root of v, and pins what v has. The caller
+// holds v.commitMu.
+func (s *Store) forkFrom(ctx context.Context, v *Vault, root Root, files, bytes int64, dst string) (*Vault, error) {
+	pinned := v.pinned()
+	rec := vaultRecord{
+		Name: dst, Parent: pinned.Name, ForkedFrom: root, CreatedAt: s.opts.Clock().UTC(), Root: root,
+		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: files, Bytes: bytes,
+	}
+	fork, err := s.addVault(ctx, rec, func(tx kv.Writer, _ *Vault) error { return putRecord(tx, pinned) })
+	if err != nil {
+		return nil, err
+	}
+	v.setRecord(pinned)
+	return fork, nil
+}
+
+// pinned is the vault's record with everything it refers to marked as shared. The
+// caller holds commitMu, persists the record, and then calls setRecord.
+func (v *Vault) pinned() vaultRecord {
+	rec := v.rec
+	rec.NodeMark, rec.ChunkMark = v.s.lastNode.Load(), v.s.lastChunk.Load()
+	return rec
+}
+
+// setRecord replaces the vault's record. The caller holds commitMu.
+func (v *Vault) setRecord(rec vaultRecord) {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.rec = rec
+}

@@ -1,0 +1,58 @@
+package engine
+
+import (
+	"context"
+	"fmt"
+	"sync/atomic"
+
+	lru "github.com/hashicorp/golang-lru/v2"
+
+	"github.com/agentvfs/avfs/engine/internal/tree"
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// nodeStore reads tree nodes through a cache. A node id never changes its
+// content, so a cached node is always right.
+type nodeStore struct {
+	kv    kv.Store
+	cache *lru.Cache[uint64, *tree.Node]
+	reads atomic.Int64 // nodes asked for, cached or not; tests assert costs with it
+}
+
+const nodeBytes = 4 << 10 // about what one cached node takes, in bytes
+
+func newNodeStore(s kv.Store, cacheBytes int64) (*nodeStore, error) {
+	cache, err := lru.New[uint64, *tree.Node](int(max(cacheBytes/nodeBytes, 64)))
+	if err != nil {
+		return nil, err
+	}
+	return &nodeStore{kv: s, cache: cache}, nil
+}
+
+// Node implements tree.Source.
+func (s *nodeStore) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) {
+	s.reads.Add(1)
+	if n, ok := s.cache.Get(ref.ID); ok {
+		return n, nil
+	}
+	var node *tree.Node
+	err := s.kv.View(ctx, func(tx kv.Reader) error {
+		data, ok, err := tx.Get(tableNodes, kv.ID(ref.ID))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return &Error{Kind: Corrupt, Op: "read node", Path: fmt.Sprint(ref.ID), Err: errMissing}
+		}
+		node, err = tree.Decode(data, ref)
+		if err != nil {
+			return &Error{Kind: Corrupt, Op: "read node", Path: fmt.Sprint(ref.ID), Err: err}
+		}
+		return nil
+	})
+	if err != nil {
+		return nil, err
+	}
+	s.cache.Add(ref.ID, node)
+	return node, nil
+}

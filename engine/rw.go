@@ -1,0 +1,503 @@
+package engine
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// segment is how much of a large read or write happens under one lock, in bytes.
+const segment = 1 << 20
+
+// ReadAt reads up to len(p) bytes at off and returns how many there were; at the
+// end of the file that is fewer, or none, without an error. Holes read as zeros.
+func (h *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fail(Invalid, "read", "")
+	}
+	done := 0
+	for {
+		part := p[done:min(len(p), done+segment)]
+		n := 0
+		err := h.v.read("read", "", func() (err error) {
+			if err := h.check(OpenRead); err != nil {
+				return err
+			}
+			n, err = h.v.readPart(ctx, h.f, part, off+int64(done))
+			return err
+		})
+		if err != nil {
+			return 0, err
+		}
+		done += n
+		if n < len(part) || done == len(p) {
+			return done, nil
+		}
+	}
+}
+
+// readPart reads from pages, chunks and holes. The caller holds mu for reading.
+func (v *Vault) readPart(ctx context.Context, f *file, p []byte, off int64) (int, error) {
+	w := v.viewOf(f.ino)
+	n, err := w.inode(ctx, f.ino)
+	if err != nil {
+		return 0, err
+	}
+	if off >= n.size {
+		return 0, nil
+	}
+	p = p[:min(int64(len(p)), n.size-off)]
+	return len(p), pieces(p, off, func(index int64, in int, part []byte) error {
+		if pg := f.page(index); pg != nil {
+			copyTail(part, pg.data, in)
+			return nil
+		}
+		return v.s.readChunk(ctx, w, f.ino, index, in, part)
+	})
+}
+
+// readChunk fills part from byte in of a committed chunk, zeros where it is a hole.
+func (s *Store) readChunk(ctx context.Context, w view, ino Ino, index int64, in int, part []byte) error {
+	ref, ok, err := w.chunk(ctx, ino, index)
+	if err != nil {
+		return err
+	}
+	var data []byte
+	if ok {
+		if data, err = s.chunks.get(ctx, ref); err != nil {
+			return err
+		}
+	}
+	copyTail(part, data, in)
+	return nil
+}
+
+// copyTail copies data from byte in on to part and zeros the rest of part.
+func copyTail(part, data []byte, in int) {
+	n := 0
+	if in < len(data) {
+		n = copy(part, data[in:])
+	}
+	clear(part[n:])
+}
+
+// pieces cuts the range at off into parts that each lie within one chunk.
+func pieces(p []byte, off int64, fn func(index int64, in int, part []byte) error) error {
+	for len(p) > 0 {
+		index, in := off/ChunkSize, int(off%ChunkSize)
+		n := min(len(p), ChunkSize-in)
+		if err := fn(index, in, p[:n]); err != nil {
+			return err
+		}
+		p, off = p[n:], off+int64(n)
+	}
+	return nil
+}
+
+// WriteAt writes p at off, or at the end of the file for a handle with
+// OpenAppend. It returns how much it wrote, which is less than len(p) only with
+// an error. The bytes are visible at once and survive power loss after Sync.
+func (h *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
+	if off < 0 {
+		return 0, fail(Invalid, "write", "")
+	}
+	done := 0
+	for {
+		if err := h.v.room(ctx); err != nil {
+			return done, wrap(err, "write", "")
+		}
+		end := min(len(p), done+segment)
+		if h.mode&OpenAppend != 0 {
+			end = len(p) // an append is one step
+		}
+		n := 0
+		err := h.v.change("write", "", func() (err error) {
+			if err := h.check(OpenWrite); err != nil {
+				return err
+			}
+			n, err = h.v.writePart(ctx, h, p[done:end], off+int64(done))
+			return err
+		})
+		done += n
+		if err != nil || done == len(p) {
+			return done, err
+		}
+	}
+}
+
+// maxPending is how many changes of entries may wait for a commit.
+const maxPending = 500_000
+
+// room makes room for more growth: a full disk refuses it, and past the bounds on
+// unsaved content and pending changes the writer commits first. It is called
+// without locks.
+func (v *Vault) room(ctx context.Context) error {
+	dirty := v.s.dirty.Load()
+	if !v.s.space.admits(dirty) {
+		return fail(NoSpace, "", "")
+	}
+	v.mu.RLock()
+	pending := v.generation - v.committed.Load()
+	v.mu.RUnlock()
+	if dirty < v.s.opts.DirtyBytes && pending < maxPending {
+		return nil
+	}
+	return v.commit(ctx, commitRequest{spill: true})
+}
+
+// writePart writes into pages. The caller holds mu.
+func (v *Vault) writePart(ctx context.Context, h *File, p []byte, off int64) (int, error) {
+	ino := h.f.ino
+	n, err := v.inodeOf(ctx, ino)
+	if err != nil {
+		return 0, err
+	}
+	if h.mode&OpenAppend != 0 {
+		off = n.size
+	}
+	if off > MaxFileSize-int64(len(p)) {
+		return 0, fail(FileTooLarge, "", "")
+	}
+	done := 0
+	err = pieces(p, off, func(index int64, in int, part []byte) error {
+		valid := int(min(max(n.size-index*ChunkSize, 0), ChunkSize))
+		all := in == 0 && len(part) >= valid
+		before, err := v.lengthOf(ctx, h.f, index)
+		if err != nil {
+			return err
+		}
+		pg, err := v.writable(ctx, h.f, index, !all)
+		if err != nil {
+			return err
+		}
+		v.extend(pg, in+len(part))
+		copy(pg.data[in:], part)
+		v.grow(h.f, n, int64(len(pg.data)-before))
+		done += len(part)
+		n.size = max(n.size, off+int64(done))
+		return nil
+	})
+	if done > 0 {
+		n.mtime = v.s.now()
+		n.ctime = n.mtime
+		v.putInode(ino, n)
+	}
+	return done, err
+}
+
+// grow accounts for allocated content. The caller puts the record n.
+func (v *Vault) grow(f *file, n *inode, delta int64) {
+	n.alloc += delta
+	if f != nil && f.orphan != nil {
+		v.unlinked += delta
+	} else {
+		v.bytes += delta
+	}
+}
+
+// lengthOf is how many bytes of a chunk are allocated.
+func (v *Vault) lengthOf(ctx context.Context, f *file, index int64) (int, error) {
+	if pg := f.page(index); pg != nil {
+		return len(pg.data), nil
+	}
+	ref, _, err := v.viewOf(f.ino).chunk(ctx, f.ino, index)
+	return ref.length, err
+}
+
+// writable returns the page of a chunk for writing, with the present content if
+// load is set.
+func (v *Vault) writable(ctx context.Context, f *file, index int64, load bool) (*page, error) {
+	present := f.page(index)
+	if present != nil && !present.frozen {
+		return present, nil
+	}
+	var old []byte
+	switch {
+	case present != nil:
+		old = present.data
+	case load:
+		ref, ok, err := v.viewOf(f.ino).chunk(ctx, f.ino, index)
+		if err != nil {
+			return nil, err
+		}
+		if ok {
+			if old, err = v.s.chunks.get(ctx, ref); err != nil {
+				return nil, err
+			}
+		}
+	}
+	pg := &page{}
+	v.extend(pg, len(old))
+	copy(pg.data, old)
+	if p := f.dirty[index]; p != nil {
+		v.s.dirty.Add(-int64(cap(p.data)))
+	}
+	f.dirty[index] = pg
+	return pg, nil
+}
+
+// extend makes the page n bytes long where it is shorter; new bytes are zero.
+func (v *Vault) extend(pg *page, n int) {
+	old := len(pg.data)
+	if n <= old {
+		return
+	}
+	if n > cap(pg.data) {
+		size := min(max(2*cap(pg.data), (n+4095)&^4095), ChunkSize)
+		v.s.dirty.Add(int64(size - cap(pg.data)))
+		grown := make([]byte, old, size)
+		copy(grown, pg.data)
+		pg.data = grown
+	}
+	pg.data = pg.data[:n]
+	clear(pg.data[old:])
+}
+
+// checkSize rejects sizes that no file can have.
+func checkSize(size int64) error {
+	switch {
+	case size < 0:
+		return fail(Invalid, "truncate", "")
+	case size > MaxFileSize:
+		return fail(FileTooLarge, "truncate", "")
+	}
+	return nil
+}
+
+// resize sets the size of a file with the record n. Bytes that are cut off are
+// gone; new ones are a hole. The caller holds mu.
+func (v *Vault) resize(ctx context.Context, ino Ino, n *inode, size int64) error {
+	if size < n.size {
+		if err := v.zero(ctx, v.fileOf(ino), n, size, n.size); err != nil {
+			return err
+		}
+	}
+	n.size = size
+	n.mtime = v.s.now()
+	n.ctime = n.mtime
+	v.putInode(ino, n)
+	v.settle(ino)
+	return nil
+}
+
+// settle drops the in-memory state of a file that needs none.
+func (v *Vault) settle(ino Ino) {
+	if f := v.files[ino]; f != nil && f.handles == 0 {
+		v.release(f)
+	}
+}
+
+// zero makes the bytes from off to end zero and gives up whole chunks and tails
+// among them. The caller puts the record n.
+func (v *Vault) zero(ctx context.Context, f *file, n *inode, off, end int64) error {
+	first, last := (off+ChunkSize-1)/ChunkSize, end/ChunkSize
+	if end >= n.size {
+		end, last = n.size, (n.size+ChunkSize-1)/ChunkSize
+	}
+	if off >= end {
+		return nil
+	}
+	if in := int(off % ChunkSize); in > 0 {
+		index := off / ChunkSize
+		if err := v.zeroPart(ctx, f, n, index, in, int(min(end-index*ChunkSize, ChunkSize))); err != nil {
+			return err
+		}
+	}
+	if in := int(end % ChunkSize); in > 0 && end < n.size && end/ChunkSize >= first {
+		if err := v.zeroPart(ctx, f, n, end/ChunkSize, 0, in); err != nil {
+			return err
+		}
+	}
+	return v.dropChunks(ctx, f, n, first, last)
+}
+
+// zeroPart zeros bytes from to to of one chunk; where nothing follows them the
+// chunk becomes shorter.
+func (v *Vault) zeroPart(ctx context.Context, f *file, n *inode, index int64, from, to int) error {
+	length, err := v.lengthOf(ctx, f, index)
+	if err != nil || length <= from {
+		return err
+	}
+	pg, err := v.writable(ctx, f, index, true)
+	if err != nil {
+		return err
+	}
+	if to >= length {
+		v.grow(f, n, int64(from-length))
+		pg.data = pg.data[:from]
+	} else {
+		clear(pg.data[from:to])
+	}
+	return nil
+}
+
+// dropChunks gives up the chunks first to last-1 of a file.
+func (v *Vault) dropChunks(ctx context.Context, f *file, n *inode, first, last int64) error {
+	if first >= last {
+		return nil
+	}
+	gone := map[int64]int{} // allocated bytes by chunk
+	err := v.viewOf(f.ino).scan(ctx, key(f.ino, kindChunk), chunkKey(f.ino, first), func(k, value []byte) error {
+		index := int64(kv.ParseID(k[keyHead:]))
+		if index >= last {
+			return kv.Stop
+		}
+		ref, err := decodeChunkRef(value)
+		gone[index] = ref.length
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	for index, pg := range f.frozen {
+		if index >= first && index < last {
+			gone[index] = len(pg.data)
+			delete(f.frozen, index)
+		}
+	}
+	total := 0
+	for index, pg := range f.dirty {
+		if index < first || index >= last {
+			continue
+		}
+		v.s.dirty.Add(-int64(cap(pg.data)))
+		delete(f.dirty, index)
+		if _, stored := gone[index]; stored {
+			gone[index] = len(pg.data)
+		} else {
+			total += len(pg.data)
+		}
+	}
+	for index, length := range gone {
+		v.put(f.ino, chunkKey(f.ino, index), nil)
+		total += length
+	}
+	v.grow(f, n, -int64(total))
+	return nil
+}
+
+// The modes of Allocate are those of Linux's fallocate.
+const (
+	AllocKeepSize  uint32 = 1
+	AllocPunchHole uint32 = 2
+	AllocZeroRange uint32 = 16
+)
+
+// Allocate does what fallocate does. Space is not reserved: blocks that it
+// promises are taken when they are written.
+func (h *File) Allocate(ctx context.Context, off, length int64, mode uint32) error {
+	const op = "allocate"
+	if off < 0 || length <= 0 {
+		return fail(Invalid, op, "")
+	}
+	if off > MaxFileSize-length {
+		return fail(FileTooLarge, op, "")
+	}
+	keep := mode&AllocKeepSize != 0
+	switch mode &^ AllocKeepSize {
+	case 0, AllocZeroRange:
+	case AllocPunchHole:
+		if !keep {
+			return fail(Unsupported, op, "")
+		}
+	default:
+		return fail(Unsupported, op, "")
+	}
+	if err := h.v.room(ctx); err != nil {
+		return wrap(err, op, "")
+	}
+	return h.v.change(op, "", func() error {
+		if err := h.check(OpenWrite); err != nil {
+			return err
+		}
+		n, err := h.v.inodeOf(ctx, h.f.ino)
+		if err != nil {
+			return err
+		}
+		if mode&^AllocKeepSize != 0 {
+			if err := h.v.zero(ctx, h.f, n, off, off+length); err != nil {
+				return err
+			}
+		}
+		if !keep {
+			n.size = max(n.size, off+length)
+		}
+		n.mtime = h.v.s.now()
+		n.ctime = n.mtime
+		h.v.putInode(h.f.ino, n)
+		return nil
+	})
+}
+
+// Seek finds the next hole, or the next data, at or after off; the granularity is
+// a chunk. The end of the file is a hole. NoData says that there is none.
+func (h *File) Seek(ctx context.Context, off int64, hole bool) (at int64, err error) {
+	err = h.v.read("seek", "", func() error {
+		if err := h.check(0); err != nil {
+			return err
+		}
+		n, err := h.v.inodeOf(ctx, h.f.ino)
+		if err != nil {
+			return err
+		}
+		if off < 0 || off >= n.size {
+			return fail(NoData, "", "")
+		}
+		index, err := h.v.seekChunk(ctx, h.f, off/ChunkSize, hole)
+		if err != nil {
+			return err
+		}
+		at = max(off, min(index*ChunkSize, n.size))
+		if !hole && at >= n.size {
+			return fail(NoData, "", "")
+		}
+		return nil
+	})
+	return at, err
+}
+
+// seekChunk is the first chunk from index on that is a hole, or that is not.
+func (v *Vault) seekChunk(ctx context.Context, f *file, index int64, hole bool) (int64, error) {
+	const never = int64(1) << 46
+	dirty := map[int64]bool{}
+	lowest := never
+	for _, pages := range []map[int64]*page{f.dirty, f.frozen} {
+		for i := range pages {
+			if i >= index {
+				dirty[i] = true
+				lowest = min(lowest, i)
+			}
+		}
+	}
+	next := index
+	skip := func() {
+		for hole && dirty[next] {
+			next++
+		}
+	}
+	skip()
+	found := never
+	err := v.viewOf(f.ino).scan(ctx, key(f.ino, kindChunk), chunkKey(f.ino, index), func(k, _ []byte) error {
+		i := int64(kv.ParseID(k[keyHead:]))
+		if !hole {
+			found = i
+			return kv.Stop
+		}
+		if i > next {
+			return kv.Stop
+		}
+		if i == next {
+			next++
+			skip()
+		}
+		return nil
+	})
+	if err != nil && !errors.Is(err, kv.Stop) {
+		return 0, err
+	}
+	if hole {
+		return next, nil
+	}
+	return min(found, lowest), nil
+}

@@ -1,0 +1,133 @@
+package engine
+
+import (
+	"context"
+	"sync/atomic"
+)
+
+// Snapshot reads one immutable state. It may be used by any number of goroutines
+// for as long as something keeps its root: a checkpoint, a timeline entry, or the
+// vault it was just taken from.
+type Snapshot struct {
+	s *Store
+	w view
+}
+
+// Snapshot gives the state that root names.
+func (s *Store) Snapshot(root Root) *Snapshot {
+	return &Snapshot{s: s, w: view{src: s.nodes, root: root.ref}}
+}
+
+// Snapshot commits what is pending and gives the state as it is now. It stays
+// whole while the store is open.
+func (v *Vault) Snapshot(ctx context.Context) (*Snapshot, error) {
+	root, err := v.Pin(ctx)
+	if err != nil {
+		return nil, err
+	}
+	return v.s.Snapshot(root), nil
+}
+
+// Pin commits what is pending and makes sure that nothing which the present root
+// refers to is dropped while the store is open.
+func (v *Vault) Pin(ctx context.Context) (Root, error) {
+	err := v.commit(ctx, commitRequest{pin: true})
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.rec.Root, wrap(err, "commit", v.rec.Name)
+}
+
+// Root is the state's root.
+func (p *Snapshot) Root() Root { return Root{p.w.root} }
+
+// Lookup finds name in directory dir.
+func (p *Snapshot) Lookup(ctx context.Context, dir Ino, name string) (Attr, error) {
+	ino, n, err := p.w.lookup(ctx, dir, name)
+	if err != nil {
+		return Attr{}, wrap(err, "lookup", name)
+	}
+	return n.attr(ino), nil
+}
+
+// Stat describes an inode.
+func (p *Snapshot) Stat(ctx context.Context, ino Ino) (Attr, error) {
+	n, err := p.w.inode(ctx, ino)
+	if err != nil {
+		return Attr{}, wrap(err, "stat", "")
+	}
+	return n.attr(ino), nil
+}
+
+// ReadDir calls fn for the entries of dir that come after the name after, in name
+// order. kv.Stop from fn ends it early.
+func (p *Snapshot) ReadDir(ctx context.Context, dir Ino, after string, fn func(DirEntry) error) error {
+	return wrap(p.w.readDir(ctx, dir, after, fn), "read directory", "")
+}
+
+// Readlink returns the target of a symbolic link.
+func (p *Snapshot) Readlink(ctx context.Context, ino Ino) (string, error) {
+	t, err := p.w.readlink(ctx, ino)
+	return t, wrap(err, "read link", "")
+}
+
+// GetXattr returns an extended attribute; NoAttribute where there is none.
+func (p *Snapshot) GetXattr(ctx context.Context, ino Ino, name string) ([]byte, error) {
+	b, err := p.w.xattr(ctx, ino, name)
+	return append([]byte{}, b...), wrap(err, "get attribute", name)
+}
+
+// ListXattr lists the names of the extended attributes in byte order.
+func (p *Snapshot) ListXattr(ctx context.Context, ino Ino) ([]string, error) {
+	names, err := p.w.xattrs(ctx, ino)
+	return names, wrap(err, "list attributes", "")
+}
+
+// Open opens the regular file ino for reading.
+func (p *Snapshot) Open(ctx context.Context, ino Ino) (*SnapshotFile, error) {
+	n, err := p.w.inode(ctx, ino)
+	switch {
+	case err != nil:
+		return nil, wrap(err, "open", "")
+	case n.isDir():
+		return nil, fail(IsDirectory, "open", "")
+	case !n.isRegular():
+		return nil, fail(Unsupported, "open", "")
+	}
+	return &SnapshotFile{p: p, ino: ino, size: n.size}, nil
+}
+
+// SnapshotFile reads a file of a snapshot.
+type SnapshotFile struct {
+	p      *Snapshot
+	ino    Ino
+	size   int64
+	closed atomic.Bool
+}
+
+// ReadAt reads up to len(p) bytes at off; fewer only at the end of the file.
+func (f *SnapshotFile) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
+	switch {
+	case f.closed.Load():
+		return 0, fail(BadHandle, "read", "")
+	case off < 0:
+		return 0, fail(Invalid, "read", "")
+	case off >= f.size:
+		return 0, nil
+	}
+	p = p[:min(int64(len(p)), f.size-off)]
+	err := pieces(p, off, func(index int64, in int, part []byte) error {
+		return f.p.s.readChunk(ctx, f.p.w, f.ino, index, in, part)
+	})
+	if err != nil {
+		return 0, wrap(err, "read", "")
+	}
+	return len(p), nil
+}
+
+// Close releases the handle.
+func (f *SnapshotFile) Close() error {
+	if f.closed.Swap(true) {
+		return fail(BadHandle, "close", "")
+	}
+	return nil
+}

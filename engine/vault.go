@@ -1,0 +1,237 @@
+package engine
+
+import (
+	"context"
+	"encoding/json"
+	"sync"
+	"sync/atomic"
+	"time"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Vault is one mutable workspace. It may be used by any number of goroutines.
+//
+// Operations take effect in memory at once, for every reader. They reach the
+// database in commits: on Sync and Commit, after a short while, under memory
+// pressure, and before a fork, a checkpoint or an exec.
+type Vault struct {
+	s  *Store
+	id uint64
+
+	// commitMu is held by whoever replaces the root: commits, pins, restores.
+	// It is taken before mu. It guards doomed.
+	commitMu sync.Mutex
+	doomed   doomed
+
+	committed atomic.Uint64 // the newest generation that is committed
+	durable   atomic.Uint64 // the newest generation that is committed durably
+
+	mu         sync.RWMutex // guards what follows
+	rec        vaultRecord  // as persisted; written under commitMu and mu, read under either
+	active     *overlay     // changes since the last freeze
+	frozen     *overlay     // changes that a commit is persisting; nil when none is
+	files      map[Ino]*file
+	held       map[uint64]int // chunks that unlinked open files refer to
+	nextIno    uint64
+	count      int64  // inodes, the top directory not counted
+	bytes      int64  // allocated content of all inodes
+	unlinked   int64  // allocated content of unlinked open files, not in bytes
+	generation uint64 // counts changes
+	timer      *time.Timer
+	failed     error // why the last commit failed; nil after a good one
+	closed     bool
+}
+
+// vaultRecord is the persistent form of a vault.
+type vaultRecord struct {
+	ID          uint64    `json:"id"`
+	Name        string    `json:"name"`
+	Parent      string    `json:"parent,omitempty"`
+	ForkedFrom  Root      `json:"forked_from"`
+	CreatedAt   time.Time `json:"created_at"`
+	Root        Root      `json:"root"`
+	NodeMark    uint64    `json:"node_mark"`  // this tree alone refers to nodes above it
+	ChunkMark   uint64    `json:"chunk_mark"` // likewise for chunks, unless they are shared
+	NextIno     uint64    `json:"next_ino"`
+	Count       int64     `json:"count"`
+	Bytes       int64     `json:"bytes"`
+	Checkpoints int       `json:"checkpoints"`
+}
+
+func newVault(s *Store, rec vaultRecord) *Vault {
+	if rec.NextIno == 0 {
+		rec.NextIno = inoBase(rec.ID) + 1
+	}
+	v := &Vault{
+		s: s, id: rec.ID, rec: rec, nextIno: rec.NextIno, count: rec.Count, bytes: rec.Bytes,
+		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, generation: asOpened,
+	}
+	v.committed.Store(asOpened)
+	return v
+}
+
+// asOpened is the generation of a vault that nothing has changed yet. It counts
+// as committed, but not as durable: the process before may have left it to the
+// operating system.
+const asOpened = 1
+
+func putRecord(tx kv.Writer, rec vaultRecord) error {
+	b, err := json.Marshal(rec)
+	if err != nil {
+		return err
+	}
+	return tx.Put(tableVaults, kv.ID(rec.ID), b)
+}
+
+// Name is the vault's name.
+func (v *Vault) Name() string {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.rec.Name
+}
+
+// Store is the store that holds the vault.
+func (v *Vault) Store() *Store { return v.s }
+
+// Info describes the vault; pending changes count, but are not in Root.
+func (v *Vault) Info() VaultInfo {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return VaultInfo{
+		ID: v.id, Name: v.rec.Name, Parent: v.rec.Parent, CreatedAt: v.rec.CreatedAt, Root: v.rec.Root,
+		Files: v.count, Bytes: v.bytes + v.unlinked, Checkpoints: v.rec.Checkpoints,
+	}
+}
+
+// view is the live state. The caller holds mu and uses the view under it.
+func (v *Vault) view() view {
+	return view{src: v.s.nodes, over: [2]*overlay{v.active, v.frozen}, root: v.rec.Root.ref}
+}
+
+// viewOf is the state in which ino lives: that of an unlinked open file is apart
+// from the tree.
+func (v *Vault) viewOf(ino Ino) view {
+	if f := v.files[ino]; f != nil && f.orphan != nil {
+		return view{src: v.s.nodes, over: [2]*overlay{f.orphan}}
+	}
+	return v.view()
+}
+
+// put records a change of one of ino's entries; a nil value deletes it. The
+// caller holds mu.
+func (v *Vault) put(ino Ino, key, value []byte) {
+	if f := v.files[ino]; f != nil && f.orphan != nil {
+		if value == nil {
+			f.orphan.Delete(string(key))
+		} else {
+			f.orphan.Set(string(key), value)
+		}
+		return
+	}
+	v.active.Set(string(key), value)
+	v.touch()
+}
+
+// touch notes that there is something to commit. The caller holds mu.
+func (v *Vault) touch() {
+	v.generation++
+	v.arm()
+}
+
+// arm starts the timer of the next relaxed commit unless it runs. The caller
+// holds mu.
+func (v *Vault) arm() {
+	if v.timer == nil && v.s.opts.CommitInterval > 0 && !v.closed {
+		v.timer = time.AfterFunc(v.s.opts.CommitInterval, v.commitInBackground)
+	}
+}
+
+// inodeOf returns the record of ino, linked or not. The caller holds mu.
+func (v *Vault) inodeOf(ctx context.Context, ino Ino) (*inode, error) {
+	return v.viewOf(ino).inode(ctx, ino)
+}
+
+func (v *Vault) putInode(ino Ino, n *inode) { v.put(ino, inodeKey(ino), n.encode()) }
+
+// read runs fn under the read lock.
+func (v *Vault) read(op, path string, fn func() error) error {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.closed {
+		return fail(Closed, op, path)
+	}
+	return wrap(fn(), op, path)
+}
+
+// change runs fn under the write lock. fn checks everything before it changes
+// anything: there is no way back.
+func (v *Vault) change(op, path string, fn func() error) error {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return fail(Closed, op, path)
+	}
+	return wrap(fn(), op, path)
+}
+
+// StatFS describes the vault as a file system. The free space is that of the
+// disk that holds the store.
+func (v *Vault) StatFS(_ context.Context) (StatFS, error) {
+	const block = 4096
+	free, known := v.s.space.available()
+	if !known {
+		free = 1 << 40
+	}
+	free = max(free-2*kv.Reserve, 0)
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	used := (v.bytes + v.unlinked + block - 1) / block
+	return StatFS{
+		BlockSize: block, Blocks: used + free/block, BlocksFree: free / block,
+		Files: v.count + 1 + 1<<30, FilesFree: 1 << 30, NameMax: MaxName,
+	}, nil
+}
+
+// retire closes the vault for good unless files are open in it.
+func (v *Vault) retire() error {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.closed {
+		return fail(VaultNotFound, "", "")
+	}
+	for _, f := range v.files {
+		if f.handles > 0 {
+			return fail(Busy, "", "")
+		}
+	}
+	v.closed = true
+	v.stopTimer()
+	return nil
+}
+
+// revive undoes retire.
+func (v *Vault) revive() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed = false
+}
+
+func (v *Vault) stopTimer() {
+	if v.timer != nil {
+		v.timer.Stop()
+		v.timer = nil
+	}
+}
+
+// close commits durably and refuses further work.
+func (v *Vault) close() error {
+	err := v.commitAll()
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed = true
+	v.stopTimer()
+	return err
+}
