@@ -1,0 +1,179 @@
+package policy
+
+import (
+	"regexp"
+	"strings"
+)
+
+// scanner finds places in code where it starts other programs or evaluates text.
+type scanner struct {
+	starts *regexp.Regexp // code that matches needs approval
+	calls  *regexp.Regexp // a call whose first argument, a literal, is a command; nil: none
+	ticks  bool           // text between backticks is a command
+}
+
+// The scanners look for the names that the languages use. They read no syntax: a
+// name inside a string is found too, and code that hides the name is not.
+var (
+	pythonShells = &scanner{
+		starts: regexp.MustCompile(`\bos\s*\.\s*(system|popen|exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?|startfile|fork)\b|\bsubprocess\b|\bpty\s*\.\s*spawn|\bgetoutput\b|__import__|\bimportlib\b|\bctypes\b|\bcreate_subprocess_|(^|[^.\w])(eval|exec|compile)\s*\(|\bfrom\s+os\s+import\b|\bgetattr\s*\(\s*os\b|\brmtree\s*\(\s*['"](/|~|\.\.)`),
+		calls:  regexp.MustCompile(`\b(system|popen|run|call|check_call|check_output|Popen|getoutput|getstatusoutput|execvp?|spawn)\s*\(\s*`),
+	}
+	nodeShells = &scanner{
+		starts: regexp.MustCompile(`child_process|\b(exec|spawn|fork)(File)?Sync\b|\bexecFile\b|process\s*\.\s*binding|\bDeno\s*\.\s*(run|Command)\b|\bBun\s*\.\s*(spawn|\$)|(^|[^.\w])eval\s*\(|\bnew\s+Function\b|\bexeca\b|\bshelljs\b|\bzx\b`),
+		calls:  regexp.MustCompile(`\b(exec|execSync|spawn|spawnSync|execFile|execFileSync|fork)\s*\(\s*`),
+	}
+	perlShells = &scanner{
+		starts: regexp.MustCompile("\\b(system|exec|fork|spawn|popen2?e?|syscall|eval|instance_eval|class_eval)\\b|`|\\bqx\\b|%x\\W|\\bOpen3\\b|\\bIO\\s*[.:]|\\bPTY\\b|\\bopen\\b[^;]*\\||\\bdo\\s+['\"]|s/[^/]*/[^/]*/[gimsx]*ee"),
+		calls:  regexp.MustCompile(`\b(system|exec|spawn|popen|popen2e?|capture2e?|capture3)\s*\(?\s*`),
+		ticks:  true,
+	}
+	phpShells = &scanner{
+		starts: regexp.MustCompile("\\b(shell_exec|exec|system|passthru|popen|proc_open|pcntl_exec|eval|assert|create_function)\\s*\\(|`"),
+		calls:  regexp.MustCompile(`\b(shell_exec|exec|system|passthru|popen|proc_open)\s*\(\s*`),
+		ticks:  true,
+	}
+	luaShells = &scanner{
+		starts: regexp.MustCompile(`\bos\s*\.\s*execute\b|\bio\s*\.\s*popen\b|\bload(string)?\s*\(`),
+		calls:  regexp.MustCompile(`\b(execute|popen)\s*\(?\s*`),
+	}
+	rShells = &scanner{
+		starts: regexp.MustCompile(`\b(system2?|shell|pipe|eval)\s*\(`),
+		calls:  regexp.MustCompile(`\b(system2?|shell|pipe)\s*\(\s*`),
+	}
+	appleShells = &scanner{
+		starts: regexp.MustCompile(`(?i)do\s+shell\s+script|\btell\s+app|run\s+script`),
+		calls:  regexp.MustCompile(`(?i)do\s+shell\s+script\s*`),
+	}
+	anyShells = &scanner{
+		starts: regexp.MustCompile("\\b(system|exec|execute|shell|popen|spawn|process|Runtime|shell-command|call-process|start-process|run)\\b|`"),
+		calls:  regexp.MustCompile(`\b(system|exec|execute|shell|popen|shell-command|run)\s*\(?\s*`),
+		ticks:  true,
+	}
+	editorShells = &scanner{
+		starts: regexp.MustCompile(`(^|[:|]\s*)(silent\s+|sil\s+)?[%\d,.$]*(r\s*)?!|\bsystem(list)?\s*\(|\bshell\b|\bterm(inal)?\b|\bjobstart\b|\bos\.execute\b|\bpy(thon)?3?\b|\bpipe\b`),
+		calls:  regexp.MustCompile(`\b(system|systemlist|execute)\s*\(\s*|\bshell\s+`),
+	}
+	sqlShells = &scanner{
+		starts: regexp.MustCompile(`(^|\n)\s*\.(shell|system|load|excel|once\s*\||output\s*\|)|\\!|\bCOPY\b[^;]*\bPROGRAM\b|\\(o|g|w|copy)\s[^\n]*\|`),
+	}
+	awkShells = &scanner{
+		starts: regexp.MustCompile(`\bsystem\s*\(|\|&?\s*getline\b|\|\s*&?\s*"|"\s*\|&?\s*getline|@load\b|@include\b|print[^;}\n]*[^|]\|[^|]`),
+		calls:  regexp.MustCompile(`\bsystem\s*\(\s*|[^|]\|&?\s*`),
+	}
+)
+
+// maxScans bounds the literals that are judged in one piece of code.
+const maxScans = 16
+
+// scanCode notes that code starts programs, and judges those that it names.
+func (w *walker) scanCode(base string, s *scanner, code string) {
+	if !s.starts.MatchString(code) {
+		return
+	}
+	via := joinVia(w.via, base)
+	w.a.floor(RequireApproval, "code-starts-programs", via, code, "the code looks as if it starts other programs or evaluates text")
+	if s.calls != nil {
+		for _, m := range s.calls.FindAllStringIndex(code, maxScans) {
+			w.literalCommand(base, code[m[1]:])
+		}
+	}
+	if s == awkShells {
+		w.awkPipes(base, code)
+	}
+	if s.ticks {
+		parts := strings.Split(code, "`")
+		for i := 1; i+1 < len(parts) && i < 2*maxScans; i += 2 {
+			w.softCode(base, parts[i])
+		}
+	}
+}
+
+// awkPipes judges the literal in front of a pipe into getline.
+func (w *walker) awkPipes(base, code string) {
+	for i := range strings.FieldsFuncSeq(code, func(r rune) bool { return r == '|' }) {
+		i = strings.TrimRight(i, " \t")
+		if !strings.HasSuffix(i, `"`) {
+			continue
+		}
+		if j := strings.LastIndexByte(i[:len(i)-1], '"'); j >= 0 {
+			w.softCode(base, i[j+1:len(i)-1])
+		}
+	}
+}
+
+// literalCommand judges a string or a list of strings at the start of code.
+func (w *walker) literalCommand(base, code string) {
+	if strings.HasPrefix(code, "[") {
+		var toks []token
+		code = code[1:]
+		for len(toks) < 64 {
+			s, rest, ok := quotedLiteral(strings.TrimLeft(code, " \t\n,"))
+			if !ok {
+				break
+			}
+			toks, code = append(toks, literal(s)), rest
+		}
+		if len(toks) > 0 {
+			n := *w
+			n.soft = true
+			n.run(toks, base, input{})
+		}
+		return
+	}
+	s, rest, ok := quotedLiteral(code)
+	if !ok {
+		return
+	}
+	// A call may give the arguments one by one: system("rm", "-rf", "/").
+	toks := []token{literal(s)}
+	for len(toks) < 64 {
+		rest = strings.TrimLeft(rest, " \t\n")
+		if !strings.HasPrefix(rest, ",") {
+			break
+		}
+		if s, rest, ok = quotedLiteral(strings.TrimLeft(rest[1:], " \t\n[")); !ok {
+			break
+		}
+		toks = append(toks, literal(s))
+	}
+	if len(toks) > 1 {
+		n := *w
+		n.soft = true
+		n.run(toks, base, input{})
+	}
+	w.softCode(base, toks[0].text)
+}
+
+// softCode judges text that is probably shell code: what it surely runs counts,
+// what nothing is known of does not, because the code around it was noted.
+func (w *walker) softCode(base, code string) {
+	n := *w
+	n.soft = true
+	n.code(literal(code), base, nil, true)
+}
+
+// quotedLiteral reads a string literal at the start of code.
+func quotedLiteral(code string) (s, rest string, ok bool) {
+	code = strings.TrimLeft(code, " \t")
+	for len(code) > 1 && strings.IndexByte("rbfuRBFU", code[0]) >= 0 && (code[1] == '"' || code[1] == '\'') {
+		code = code[1:]
+	}
+	if code == "" || strings.IndexByte("\"'`", code[0]) < 0 {
+		return "", code, false
+	}
+	q := code[0]
+	var b strings.Builder
+	for i := 1; i < len(code); i++ {
+		switch {
+		case code[i] == '\\' && i+1 < len(code):
+			i++
+			b.WriteString(ansiC(code[i-1 : i+1]))
+		case code[i] == q:
+			return b.String(), code[i+1:], true
+		default:
+			b.WriteByte(code[i])
+		}
+	}
+	return "", code, false
+}

@@ -1,0 +1,99 @@
+package policy
+
+import "strings"
+
+// ruleSpec is a rule as it is written. Its JSON form feeds the digest.
+type ruleSpec struct {
+	ID       string
+	Prog     []string   `json:",omitempty"`
+	Prefix   []string   `json:",omitempty"`
+	AllFlags [][]string `json:",omitempty"`
+	AnyFlag  []string   `json:",omitempty"`
+	AnyArg   []string   `json:",omitempty"`
+	LastArg  []string   `json:",omitempty"`
+	Pattern  string     `json:",omitempty"` // of the short list form
+	Action   Action
+	Reason   string   `json:",omitempty"`
+	Fallback bool     `json:",omitempty"`
+	Match    []string `json:"-"`
+	NotMatch []string `json:"-"`
+	Line     int      `json:"-"`
+}
+
+// rule is a compiled rule.
+type rule struct {
+	spec     ruleSpec
+	progs    []glob // lower case; empty: any program
+	written  []glob // as written, for rules that allow
+	prefix   []glob
+	allFlags [][]string
+	anyFlag  []string
+	anyArg   []argPattern
+	lastArg  []argPattern
+	pattern  []glob // words after the program, of the short list form
+	rest     bool   // the pattern ends in "*": any further words match
+	isList   bool   // made from the short list form
+}
+
+// argPattern is a class or a glob.
+type argPattern struct {
+	class class
+	glob  glob
+}
+
+func newArgPatterns(list []string) []argPattern {
+	var out []argPattern
+	for _, s := range list {
+		if strings.HasPrefix(s, "$") && validClass(s) {
+			out = append(out, argPattern{class: class(s)})
+		} else {
+			out = append(out, argPattern{glob: newGlob(s)})
+		}
+	}
+	return out
+}
+
+func newGlobs(list []string) []glob {
+	var out []glob
+	for _, s := range list {
+		out = append(out, newGlob(s))
+	}
+	return out
+}
+
+// compile prepares a rule for matching. The spec has been checked.
+func compile(spec ruleSpec) *rule {
+	r := &rule{spec: spec, prefix: newGlobs(spec.Prefix), allFlags: spec.AllFlags, anyFlag: spec.AnyFlag,
+		anyArg: newArgPatterns(spec.AnyArg), lastArg: newArgPatterns(spec.LastArg)}
+	progs := spec.Prog
+	if spec.Pattern != "" {
+		words := strings.Fields(spec.Pattern)
+		progs = words[:1]
+		r.isList = true
+		r.rest = strings.HasSuffix(spec.Pattern, "*")
+		r.pattern = newGlobs(words[1:])
+		if n := len(r.pattern); n > 0 && r.pattern[n-1].text == "*" {
+			// The last "*" is the rest itself: it matches no word as well.
+			r.pattern = r.pattern[:n-1]
+		}
+	}
+	r.written = newGlobs(progs)
+	for _, g := range r.written {
+		r.progs = append(r.progs, g.fold())
+	}
+	return r
+}
+
+// strict reports whether the rule restricts: it then matches in every spelling,
+// while a rule that allows matches only what it surely means.
+func (r *rule) strict() bool { return !r.spec.Action.Allows() }
+
+// exactProgs reports whether the rule can be found by program name.
+func (r *rule) exactProgs() bool {
+	for _, g := range r.progs {
+		if g.meta || strings.Contains(g.text, "/") {
+			return false
+		}
+	}
+	return len(r.progs) > 0
+}

@@ -1,0 +1,544 @@
+package policy
+
+import (
+	"maps"
+	"strings"
+
+	"mvdan.cc/sh/v3/syntax"
+)
+
+// input says where a command's standard input comes from.
+type input struct {
+	kind inputKind
+	text string // of inputLiteral
+}
+
+type inputKind uint8
+
+const (
+	inputInherited inputKind = iota // whatever the whole command was given
+	inputPipe                       // another command's output
+	inputLiteral                    // text that stands in the script
+	inputFile                       // a file
+)
+
+func (w *walker) stmts(list []*syntax.Stmt) {
+	for _, s := range list {
+		if w.a.full {
+			return
+		}
+		w.stmt(s, input{})
+	}
+}
+
+// subshell walks statements whose changes do not come back.
+func (w *walker) subshell(list []*syntax.Stmt, wrapper string) {
+	n := w.nested(wrapper)
+	n.depth = w.depth // the parser bounds this nesting
+	n.st = w.st.clone()
+	n.sure = false
+	n.stmts(list)
+}
+
+// branch walks statements that may or may not run.
+func (w *walker) branch(list []*syntax.Stmt) {
+	before, sure := w.st, w.sure
+	w.st, w.sure = before.clone(), false
+	w.stmts(list)
+	before.join(w.st)
+	w.st, w.sure = before, sure
+}
+
+// stmt walks one statement with its redirections.
+func (w *walker) stmt(s *syntax.Stmt, in input) {
+	if s.Background || s.Coprocess {
+		n := *w
+		n.st, n.sure, n.inPipe = w.st.clone(), false, true
+		n.redirected(s, in)
+		return
+	}
+	w.redirected(s, in)
+}
+
+func (w *walker) redirected(s *syntax.Stmt, in input) {
+	in = w.redirects(s.Redirs, in)
+	if s.Cmd == nil {
+		if len(s.Redirs) == 0 {
+			w.a.opaque(w.via, "", "there is no command")
+		}
+		return
+	}
+	w.cmd(s.Cmd, in)
+}
+
+func (w *walker) cmd(c syntax.Command, in input) {
+	switch c := c.(type) {
+	case *syntax.CallExpr:
+		w.call(c, in)
+	case *syntax.BinaryCmd:
+		w.binary(c, in)
+	case *syntax.Block:
+		for _, s := range c.Stmts {
+			w.stmt(s, in)
+		}
+	case *syntax.Subshell:
+		n := *w
+		n.st = w.st.clone()
+		for _, s := range c.Stmts {
+			n.stmt(s, in)
+		}
+	case *syntax.IfClause:
+		w.ifClause(c)
+	case *syntax.WhileClause:
+		w.loop(c, func() { w.stmts(c.Cond); w.stmts(c.Do) })
+	case *syntax.ForClause:
+		w.forClause(c)
+	case *syntax.CaseClause:
+		w.single(c.Word)
+		for _, it := range c.Items {
+			for _, p := range it.Patterns {
+				w.single(p)
+			}
+			w.branch(it.Stmts)
+		}
+	case *syntax.FuncDecl:
+		w.funcDecl(c)
+	case *syntax.DeclClause:
+		w.declClause(c)
+	case *syntax.TimeClause:
+		if c.Stmt != nil {
+			w.stmt(c.Stmt, in)
+		}
+	case *syntax.CoprocClause:
+		n := *w
+		n.st, n.sure, n.inPipe = w.st.clone(), false, true
+		n.stmt(c.Stmt, in)
+	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
+		w.inner(c)
+		w.forgetAssigned(c)
+	default:
+		w.a.opaque(w.via, w.source(c), "this kind of command is not known")
+	}
+}
+
+// binary walks lists and pipes. Chains lean to the left, so walk them without
+// recursion on that side.
+func (w *walker) binary(c *syntax.BinaryCmd, in input) {
+	if c.Op == syntax.AndStmt || c.Op == syntax.OrStmt {
+		w.stmt(c.X, in)
+		before, sure := w.st, w.sure
+		w.st, w.sure = before.clone(), sure && c.Op == syntax.AndStmt
+		w.stmt(c.Y, in)
+		if c.Op == syntax.AndStmt {
+			// After "cd x && make" what matters is where make ran.
+			before.cwd = w.st.cwd
+		}
+		before.join(w.st)
+		w.st, w.sure = before, sure
+		return
+	}
+	left := *w
+	left.st, left.sure, left.inPipe = w.st.clone(), false, true
+	left.stmt(c.X, in)
+	right := *w
+	right.st, right.sure, right.inPipe = w.st.clone(), false, true
+	right.stmt(c.Y, w.pipeText(c.X))
+	w.st.join(right.st) // some shells run the last command of a pipe themselves
+}
+
+// pipeText returns what a statement surely writes into a pipe, where that is
+// literal text: echo and printf of known words, cat of a here-document.
+func (w *walker) pipeText(s *syntax.Stmt) input {
+	unknownText := input{kind: inputPipe}
+	c, ok := s.Cmd.(*syntax.CallExpr)
+	if !ok || len(c.Args) == 0 || len(c.Assigns) > 0 {
+		return unknownText
+	}
+	quiet := w.quiet()
+	words := quiet.fields(c.Args)
+	for _, t := range words {
+		if !t.known() {
+			return unknownText
+		}
+	}
+	if len(words) == 0 {
+		return unknownText
+	}
+	var parts []string
+	switch words[0].text {
+	case "echo", "printf":
+		for _, t := range words[1:] {
+			parts = append(parts, t.text)
+		}
+	case "cat":
+		if in := quiet.redirects(s.Redirs, input{}); len(words) == 1 && in.kind == inputLiteral {
+			return input{inputPipe, in.text}
+		}
+	}
+	return input{inputPipe, strings.ReplaceAll(strings.Join(parts, " "), `\n`, "\n")}
+}
+
+// quiet returns a walker whose findings go nowhere, to look at a word twice.
+func (w *walker) quiet() *walker {
+	n := *w
+	n.a = &analyzer{poisoned: w.a.poisoned, funcs: w.a.funcs, full: true}
+	n.st = w.st.clone()
+	return &n
+}
+
+func (w *walker) ifClause(c *syntax.IfClause) {
+	w.stmts(c.Cond)
+	before, sure := w.st, w.sure
+	w.st, w.sure = before.clone(), false
+	w.stmts(c.Then)
+	then := w.st
+	w.st = before.clone()
+	if c.Else != nil {
+		w.ifClause(c.Else)
+	}
+	then.join(w.st)
+	w.st, w.sure = then, sure
+}
+
+// loop walks a body that may run any number of times: what it assigns is not known
+// at its start, and what it leaves is not known after it.
+func (w *walker) loop(n syntax.Node, body func()) {
+	w.forgetAssigned(n)
+	if changesDir(n) {
+		w.st.cwd = place{kind: placeUnknown}
+	}
+	sure := w.sure
+	w.sure = false
+	body()
+	w.sure = sure
+	w.forgetAssigned(n)
+}
+
+// changesDir reports whether a node may change the working directory.
+func changesDir(n syntax.Node) bool {
+	found := false
+	syntax.Walk(n, func(n syntax.Node) bool {
+		if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 {
+			switch c.Args[0].Lit() {
+			case "cd", "pushd", "popd", "eval", "builtin", "command":
+				found = true
+			}
+		}
+		return !found
+	})
+	return found
+}
+
+func (w *walker) forClause(c *syntax.ForClause) {
+	it, ok := c.Loop.(*syntax.WordIter)
+	if !ok {
+		w.inner(c.Loop)
+		w.loop(c, func() { w.stmts(c.Do) })
+		return
+	}
+	items := w.fields(it.Items)
+	name := ""
+	if it.Name != nil {
+		name = it.Name.Value
+	}
+	w.loop(c, func() {
+		v := variable{}
+		for _, t := range items {
+			if t.dyn || c.Select || len(items) > maxValues {
+				v.values = nil
+				break
+			}
+			v.values = append(v.values, t.text)
+		}
+		if countAssigned(c.Do, name) {
+			v.values = nil
+		}
+		w.st.set(name, v)
+		w.stmts(c.Do)
+	})
+	w.st.forget(name)
+}
+
+// countAssigned reports whether a body sets the variable itself.
+func countAssigned(list []*syntax.Stmt, name string) bool {
+	for _, s := range list {
+		for _, n := range assignedNames(s) {
+			if n == name {
+				return true
+			}
+		}
+	}
+	return false
+}
+
+// forgetAssigned makes every variable unknown that a node may set.
+func (w *walker) forgetAssigned(n syntax.Node) {
+	for _, name := range assignedNames(n) {
+		w.st.forget(name)
+	}
+}
+
+// assignedNames lists the variables that a node may set, by any means that shows
+// in the syntax. Arguments of read and its kind count as names.
+func assignedNames(n syntax.Node) []string {
+	var names []string
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Assign:
+			if n.Name != nil {
+				names = append(names, n.Name.Value)
+			}
+		case *syntax.WordIter:
+			if n.Name != nil {
+				names = append(names, n.Name.Value)
+			}
+		case *syntax.ParamExp:
+			if n.Param != nil && n.Exp != nil {
+				names = append(names, n.Param.Value)
+			}
+		case *syntax.BinaryArithm:
+			names = appendLit(names, n.X)
+		case *syntax.UnaryArithm:
+			names = appendLit(names, n.X)
+		case *syntax.CallExpr:
+			if len(n.Args) > 1 {
+				switch n.Args[0].Lit() {
+				case "read", "mapfile", "readarray", "printf", "getopts", "unset", "export", "eval", "let":
+					for _, a := range n.Args[1:] {
+						names = appendLit(names, a)
+					}
+				}
+			}
+		}
+		return true
+	})
+	return names
+}
+
+func appendLit(names []string, x syntax.ArithmExpr) []string {
+	if word, ok := x.(*syntax.Word); ok {
+		if s, _, _ := strings.Cut(word.Lit(), "="); isName(s) {
+			names = append(names, s)
+		}
+	}
+	return names
+}
+
+// funcDecl walks a function's body where it is defined. It may run at any later
+// time, so nothing is known of variables there, and what it sets is never known.
+func (w *walker) funcDecl(c *syntax.FuncDecl) {
+	if c.Name == nil || c.Body == nil {
+		return
+	}
+	name := c.Name.Value
+	a := w.a
+	if a.poisoned == nil {
+		a.poisoned, a.funcs = map[string]bool{}, map[string]funcInfo{}
+	}
+	if forksItself(c.Body, name) {
+		a.floor(Deny, "fork-bomb", w.via, w.source(c), "the function starts copies of itself without end")
+	}
+	for _, n := range assignedNames(c.Body) {
+		a.poisoned[n] = true
+	}
+	a.funcs[name] = funcInfo{always: w.sure && w.inFunc == ""}
+	n := w.nested("function " + name)
+	n.st = newState(place{kind: placeUnknown})
+	if w.st.cwd.kind == placeVault && len(w.st.vars) == 0 {
+		n.st.cwd = w.st.cwd
+	}
+	n.inFunc, n.sure = name, false
+	if n.depth > maxDepth {
+		a.opaque(w.via, w.source(c), "commands are nested too deeply")
+		return
+	}
+	n.stmt(c.Body, input{})
+}
+
+// forksItself finds the pattern of a fork bomb: a function that calls itself in a
+// pipe or in the background.
+func forksItself(body *syntax.Stmt, name string) bool {
+	found := false
+	calls := func(s *syntax.Stmt) bool {
+		hit := false
+		syntax.Walk(s, func(n syntax.Node) bool {
+			if c, ok := n.(*syntax.CallExpr); ok && len(c.Args) > 0 && c.Args[0].Lit() == name {
+				hit = true
+			}
+			return !hit
+		})
+		return hit
+	}
+	syntax.Walk(body, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.Stmt:
+			found = found || n.Background && calls(n)
+		case *syntax.BinaryCmd:
+			found = found || (n.Op == syntax.Pipe || n.Op == syntax.PipeAll) && calls(n.X) && calls(n.Y)
+		}
+		return !found
+	})
+	return found
+}
+
+// declClause walks export, declare and their kind.
+func (w *walker) declClause(c *syntax.DeclClause) {
+	persist := c.Variant.Value != "local" || w.inFunc == ""
+	for _, as := range c.Args {
+		if as.Name == nil {
+			// A dynamic word may set any variable.
+			if as.Value != nil {
+				if t := w.single(as.Value); t.dyn {
+					w.a.opaque(w.via, w.source(c), "which variable is set is only known at run time")
+				}
+			}
+			continue
+		}
+		if c.Variant.Value == "nameref" || as.Naked {
+			w.st.forget(as.Name.Value)
+			continue
+		}
+		w.assign(as, persist)
+	}
+	for _, as := range c.Args {
+		if as.Naked && as.Value != nil && as.Name == nil && strings.Contains(as.Value.Lit(), "n") && strings.HasPrefix(as.Value.Lit(), "-") {
+			w.forgetNames(c) // declare -n makes aliases of variables
+		}
+	}
+}
+
+func (w *walker) forgetNames(c *syntax.DeclClause) {
+	if w.a.poisoned == nil {
+		w.a.poisoned, w.a.funcs = map[string]bool{}, map[string]funcInfo{}
+	}
+	for _, as := range c.Args {
+		if as.Name != nil {
+			w.a.poisoned[as.Name.Value] = true
+			if as.Value != nil && isName(as.Value.Lit()) {
+				w.a.poisoned[as.Value.Lit()] = true
+			}
+		}
+	}
+}
+
+// assign evaluates one assignment and, where it lasts, remembers the value.
+func (w *walker) assign(as *syntax.Assign, lasting bool) token {
+	if as.Index != nil {
+		w.inner(as.Index)
+	}
+	if as.Array != nil {
+		w.inner(as.Array)
+		if as.Name != nil {
+			w.st.forget(as.Name.Value)
+		}
+		return unknown("", true)
+	}
+	val := w.single(as.Value)
+	if as.Name == nil {
+		return val
+	}
+	name := as.Name.Value
+	if as.Append {
+		if old, ok := w.lookup(name); ok && val.known() {
+			val = literal(old + val.text)
+		} else {
+			val = unknown(w.source(as), false)
+		}
+	}
+	if as.Index != nil {
+		val = unknown(w.source(as), false)
+	}
+	w.checkAssign(name, val, true)
+	switch {
+	case !lasting:
+	case val.dyn:
+		w.st.forget(name)
+	default:
+		w.st.setValue(name, val.text)
+	}
+	return val
+}
+
+// inner walks the commands inside a node that runs nothing itself.
+func (w *walker) inner(n syntax.Node) {
+	if n == nil {
+		return
+	}
+	syntax.Walk(n, func(n syntax.Node) bool {
+		switch n := n.(type) {
+		case *syntax.CmdSubst:
+			w.subshell(n.Stmts, "$()")
+			return false
+		case *syntax.ProcSubst:
+			w.subshell(n.Stmts, "<()")
+			return false
+		}
+		return true
+	})
+}
+
+// call walks a simple command.
+func (w *walker) call(c *syntax.CallExpr, in input) {
+	if len(c.Args) == 0 {
+		for _, as := range c.Assigns {
+			w.assign(as, true)
+		}
+		return
+	}
+	run := w
+	if len(c.Assigns) > 0 {
+		n := *w
+		run = &n
+		run.st = w.st.clone()
+		name := c.Args[0].Lit()
+		for _, as := range c.Assigns {
+			if name == "read" && as.Name != nil && as.Name.Value == "IFS" {
+				continue // it only steers how read splits its line
+			}
+			run.assign(as, true)
+		}
+	}
+	// The words are expanded before the assignments in front take effect.
+	w.asked = nil
+	toks := w.fields(c.Args)
+	asked := w.asked
+	w.asked = nil
+	if len(asked) > 0 {
+		w.variants(c, asked, in)
+		return
+	}
+	run.command(toks, in)
+	if run != w {
+		w.st.join(run.st) // eval, read and their kind may have set something for good
+	}
+}
+
+// variants judges a command once for each combination of the values that its
+// variables may have.
+func (w *walker) variants(c *syntax.CallExpr, names []string, in input) {
+	combos := []map[string]string{maps.Clone(w.choice)}
+	if combos[0] == nil {
+		combos[0] = map[string]string{}
+	}
+	for _, name := range names {
+		var next []map[string]string
+		for _, base := range combos {
+			for _, v := range w.st.vars[name].values {
+				m := maps.Clone(base)
+				m[name] = v
+				next = append(next, m)
+			}
+		}
+		if len(next) > maxVariants {
+			w.command(w.quiet().fields(c.Args), in)
+			return
+		}
+		combos = next
+	}
+	old := w.choice
+	for _, m := range combos {
+		w.choice = m
+		w.command(w.quiet().fields(c.Args), in)
+	}
+	w.choice = old
+}

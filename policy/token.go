@@ -1,0 +1,160 @@
+package policy
+
+import "strings"
+
+// token is one word of a command as far as it is known before the run.
+type token struct {
+	// text is the word after quote removal and expansion. Of a dynamic word it
+	// is the source text, for people only.
+	text string
+	// head is what the word certainly begins with, where it is dynamic or wild.
+	head string
+	// dyn: some part of the word is only known at run time.
+	dyn bool
+	// wild: the word has unquoted glob characters, so it may become other words.
+	wild bool
+	// multi: the word may become any number of words.
+	multi bool
+	// repl is the text in a dynamic word that another program will replace, such
+	// as the "{}" of find and xargs.
+	repl string
+}
+
+// known reports whether the word is exactly its text.
+func (t token) known() bool { return !t.dyn && !t.wild }
+
+// literal makes a token that is exactly s.
+func literal(s string) token { return token{text: s} }
+
+// unknown makes a token of which nothing is known but its source text. multi says
+// that it may become several words.
+func unknown(src string, multi bool) token { return token{text: src, dyn: true, multi: multi} }
+
+// after returns the token without its first n bytes. n must not exceed what is
+// known of the token: its text, or the head of a dynamic or wild one.
+func (t token) after(n int) token {
+	if t.dyn {
+		t.head = t.head[n:]
+		return t
+	}
+	t.text = t.text[n:]
+	if t.wild {
+		t.head = t.head[min(n, len(t.head)):]
+	}
+	return t
+}
+
+// certain returns what the token surely begins with: all of it where it is known.
+func (t token) certain() string {
+	if t.known() {
+		return t.text
+	}
+	return t.head
+}
+
+// splitAssign cuts a token of the form name=value and reports whether it is one.
+func (t token) splitAssign() (name string, value token, ok bool) {
+	c := t.certain()
+	i := strings.IndexByte(c, '=')
+	if i <= 0 {
+		return "", token{}, false
+	}
+	return c[:i], t.after(i + 1), true
+}
+
+// isName reports whether s is a shell variable name.
+func isName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case c == '_', c >= 'a' && c <= 'z', c >= 'A' && c <= 'Z':
+		case c >= '0' && c <= '9' && i > 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
+}
+
+// tri is the answer to a question about a word that may be known only in part.
+type tri uint8
+
+const (
+	no tri = iota
+	maybe
+	yes
+)
+
+func triOf(b bool) tri {
+	if b {
+		return yes
+	}
+	return no
+}
+
+func triOr(a, b tri) tri  { return max(a, b) }
+func triAnd(a, b tri) tri { return min(a, b) }
+
+// glob is a pattern for one word: "*" stands for any text, "?" for one byte.
+type glob struct {
+	text string
+	meta bool
+}
+
+func newGlob(s string) glob { return glob{text: s, meta: strings.ContainsAny(s, "*?")} }
+
+// match compares the whole of s with the pattern.
+func (g glob) match(s string) bool {
+	if !g.meta {
+		return g.text == s
+	}
+	return globMatch(g.text, s)
+}
+
+// globMatch is the usual two-pointer match with one point to come back to.
+func globMatch(pat, s string) bool {
+	p, i, star, mark := 0, 0, -1, 0
+	for i < len(s) {
+		switch {
+		case p < len(pat) && pat[p] == '*':
+			star, mark = p, i
+			p++
+		case p < len(pat) && (pat[p] == '?' || pat[p] == s[i]):
+			p++
+			i++
+		case star >= 0:
+			mark++
+			p, i = star+1, mark
+		default:
+			return false
+		}
+	}
+	for p < len(pat) && pat[p] == '*' {
+		p++
+	}
+	return p == len(pat)
+}
+
+// fold returns the pattern for words in lower case.
+func (g glob) fold() glob { return glob{text: strings.ToLower(g.text), meta: g.meta} }
+
+// matchToken compares a word that may be known only in part.
+func (g glob) matchToken(t token) tri {
+	if t.known() {
+		return triOf(g.match(t.text))
+	}
+	if g.text == "*" || t.wild && !t.dyn && g.match(t.text) {
+		return yes
+	}
+	lit := g.text
+	if i := strings.IndexAny(lit, "*?"); i >= 0 {
+		lit = lit[:i]
+		if lit+"*" == g.text && strings.HasPrefix(t.head, lit) {
+			return yes
+		}
+	}
+	if strings.HasPrefix(lit, t.head) || g.meta && strings.HasPrefix(t.head, lit) {
+		return maybe
+	}
+	return no
+}

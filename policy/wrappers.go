@@ -1,0 +1,359 @@
+package policy
+
+import (
+	"slices"
+	"strings"
+)
+
+// wrapper says how a program that runs another one reads its arguments.
+type wrapper struct {
+	short   string   // letters of short options that take a value
+	long    []string // long options that take a value in the next word
+	code    []string // options whose value is shell code
+	nothing []string // options with which no other program is run
+	skip    int      // operands in front of the command
+	assigns bool     // name=value words may stand in front of the command
+	mere    bool     // it only changes how the command runs, so it is not judged itself
+	join    bool     // the words of the command are joined into shell code
+	soft    bool     // where no rule speaks about the command, only the wrapper counts
+}
+
+// wrappers lists the programs that run the command which follows on their own
+// command line.
+var wrappers = map[string]wrapper{
+	"env":               {short: "uC", long: []string{"--unset", "--chdir", "--block-signal", "--default-signal", "--ignore-signal"}, code: []string{"-S", "--split-string"}, assigns: true, mere: true},
+	"nice":              {short: "n", long: []string{"--adjustment"}, mere: true},
+	"nohup":             {mere: true},
+	"setsid":            {mere: true},
+	"timeout":           {short: "ks", long: []string{"--kill-after", "--signal"}, skip: 1, mere: true},
+	"gtimeout":          {short: "ks", long: []string{"--kill-after", "--signal"}, skip: 1, mere: true},
+	"time":              {short: "fo", long: []string{"--format", "--output"}, mere: true},
+	"stdbuf":            {short: "ioe", long: []string{"--input", "--output", "--error"}, mere: true},
+	"unbuffer":          {mere: true},
+	"ionice":            {short: "cnpPu", long: []string{"--class", "--classdata", "--pid"}, mere: true},
+	"chrt":              {short: "pTPD", skip: 1, mere: true},
+	"taskset":           {skip: 1, mere: true},
+	"numactl":           {short: "NmCpiP", mere: true},
+	"prlimit":           {short: "po", mere: true},
+	"caffeinate":        {short: "tw", mere: true},
+	"command":           {nothing: []string{"-v", "-V"}, mere: true},
+	"builtin":           {mere: true},
+	"noglob":            {mere: true},
+	"nocorrect":         {mere: true},
+	"exec":              {short: "a", mere: true},
+	"watch":             {short: "nq", long: []string{"--interval", "--equexit"}, mere: true, join: true},
+	"strace":            {short: "abeEIoOpPsSuUX", long: []string{"--output", "--trace", "--string-limit"}, mere: true},
+	"ltrace":            {short: "aADeFlLnopsuwxX", mere: true},
+	"valgrind":          {mere: true},
+	"perf":              {skip: 1, short: "eopFgcCt", mere: true},
+	"catchsegv":         {mere: true},
+	"eatmydata":         {mere: true},
+	"fakeroot":          {short: "lsib", mere: true},
+	"rlwrap":            {short: "abcdDfFgHIlmopPqrsSVwz", mere: true},
+	"tini":              {short: "pe", mere: true},
+	"dumb-init":         {short: "r", mere: true},
+	"xvfb-run":          {short: "enpfs", mere: true},
+	"dbus-run-session":  {mere: true},
+	"faketime":          {skip: 1, mere: true},
+	"hyperfine":         {short: "wmMrpscSNn", long: []string{"--warmup", "--runs", "--min-runs", "--max-runs", "--export-json", "--export-markdown", "--shell"}, code: []string{"-p", "--prepare", "--setup", "--cleanup"}, mere: true, join: true},
+	"chronic":           {mere: true},
+	"ts":                {mere: false},
+	"flock":             {short: "wE", long: []string{"--wait", "--timeout", "--conflict-exit-code"}, code: []string{"-c", "--command"}, skip: 1, mere: true},
+	"script":            {short: "EIOBTmo", code: []string{"-c", "--command"}, skip: 1, mere: true},
+	"sudo":              {short: "ugpCDhRrtTU", long: []string{"--user", "--group", "--prompt", "--chdir", "--host", "--role", "--type", "--chroot", "--close-from", "--other-user", "--command-timeout"}, assigns: true},
+	"doas":              {short: "uC", assigns: true},
+	"pkexec":            {long: []string{"--user"}},
+	"run0":              {short: "uDg", long: []string{"--user", "--chdir", "--unit", "--property"}, assigns: true},
+	"su":                {short: "sgGw", long: []string{"--shell", "--group", "--supp-group"}, code: []string{"-c", "--command"}, skip: 1},
+	"runuser":           {short: "ugGs", long: []string{"--user", "--group", "--shell"}, code: []string{"-c", "--command"}},
+	"gosu":              {skip: 1},
+	"su-exec":           {skip: 1},
+	"setpriv":           {long: []string{"--reuid", "--regid", "--groups", "--inh-caps", "--bounding-set", "--ambient-caps"}},
+	"capsh":             {},
+	"chroot":            {long: []string{"--userspec", "--groups"}, skip: 1},
+	"unshare":           {short: "SGRw", long: []string{"--setuid", "--setgid", "--root", "--wd", "--propagation"}},
+	"nsenter":           {short: "tSG", long: []string{"--target", "--setuid", "--setgid"}},
+	"systemd-run":       {short: "HMpuEtd", long: []string{"--unit", "--property", "--setenv", "--slice", "--uid", "--gid"}},
+	"bwrap":             {},
+	"firejail":          {},
+	"proxychains":       {short: "f", mere: true},
+	"proxychains4":      {short: "f", mere: true},
+	"torsocks":          {mere: true},
+	"ssh":               {short: "bcDEeFIiJLlmOopQRSWw", code: nil, skip: 1, join: true},
+	"npx":               {short: "pcw", long: []string{"--package", "--workspace"}, code: []string{"-c", "--call"}, soft: true},
+	"bunx":              {short: "p", long: []string{"--package"}, soft: true},
+	"uvx":               {short: "p", long: []string{"--from", "--with", "--python"}, soft: true},
+	"nix-shell":         {short: "pAEI", code: []string{"--run", "--command"}, nothing: []string{"-p"}},
+	"entr":              {mere: true},
+	"reflex":            {short: "rgRG", mere: true},
+	"watchexec":         {short: "ewif", long: []string{"--exts", "--watch", "--ignore"}, mere: true},
+	"cpulimit":          {short: "lpe", mere: true},
+	"sem":               {short: "j", mere: true, join: true},
+	"dotenv":            {short: "fe", mere: true},
+	"direnv":            {skip: 2},
+	"xdg-terminal-exec": {},
+}
+
+// runners lists subcommands that run the program which follows: package managers
+// and tool managers.
+var runners = map[string][]string{
+	"poetry": {"run"}, "pipenv": {"run"}, "uv": {"run"}, "pdm": {"run"}, "hatch": {"run"}, "rye": {"run"}, "pipx": {"run"},
+	"bundle": {"exec"}, "npm": {"exec", "x"}, "pnpm": {"exec", "dlx"}, "yarn": {"exec", "dlx"}, "mise": {"exec", "x"}, "asdf": {"exec"},
+	"rbenv": {"exec"}, "pyenv": {"exec"}, "conda": {"run"}, "micromamba": {"run"}, "opam": {"exec"}, "cabal": {"exec"}, "stack": {"exec"}, "doppler": {"run"}, "op": {"run"}, "dotnet": {"exec"},
+}
+
+// wrapper judges a program that runs another one.
+func (w *walker) wrapper(it *item, spec wrapper, in input) {
+	if spec.mere {
+		it.kind = kindWrapper
+	}
+	at, others, found := w.wrapperOptions(it, spec)
+	rest := it.args[min(at, len(it.args)):]
+	switch {
+	case found:
+		w.a.add(*it)
+		return
+	case len(rest) == 0:
+		if it.kind == kindWrapper && it.base != "exec" && it.base != "command" {
+			it.kind = kindCall
+		} else if it.kind == kindWrapper {
+			it.kind = kindNeutral
+		}
+		w.a.add(*it)
+		return
+	}
+	w.a.add(*it)
+	n := *w
+	n.soft = spec.soft
+	if spec.join {
+		n.code(joinCode(rest), it.base, nil, true)
+	} else {
+		n.run(rest, it.base, in)
+	}
+	for _, o := range others {
+		// The word may be the value of an option that is not known.
+		if o < len(it.args) {
+			n.soft = true
+			n.run(it.args[o:], it.base, in)
+		}
+	}
+}
+
+// wrapperOptions steps over a wrapper's own arguments. It returns where the command
+// begins, other places where it may begin, and whether the arguments already told
+// all (shell code in an option, or nothing to run).
+func (w *walker) wrapperOptions(it *item, spec wrapper) (at int, others []int, found bool) {
+	args, skip := it.args, spec.skip
+	i := 0
+	for i < len(args) {
+		t := args[i]
+		s := t.certain()
+		switch {
+		case t.known() && t.text == "--":
+			i++
+			if spec.assigns {
+				i = w.stepAssigns(args, i)
+			}
+			return i + skip, others, found
+		case len(s) > 1 && s[0] == '-':
+			name, value, next := w.wrapperOption(args, i, spec)
+			if slices.Contains(spec.code, name) {
+				w.code(value, it.base, nil, true)
+				found = true
+			}
+			if slices.Contains(spec.nothing, name) {
+				it.kind = kindNeutral
+				return len(args), nil, true
+			}
+			if next == i+1 && strings.HasPrefix(s, "--") && !strings.Contains(s, "=") && len(others) < 4 {
+				others = append(others, i+2+skip)
+			}
+			i = next
+		case spec.assigns && isAssignment(t):
+			i = w.stepAssigns(args, i)
+		case skip > 0:
+			skip--
+			i++
+		default:
+			return i, others, found
+		}
+	}
+	return i, others, found
+}
+
+// wrapperOption reads the option at args[i]: its name, its value where it takes
+// one, and the index of the next word.
+func (w *walker) wrapperOption(args []token, i int, spec wrapper) (name string, value token, next int) {
+	t := args[i]
+	s := t.certain()
+	following := token{}
+	if i+1 < len(args) {
+		following = args[i+1]
+	}
+	if strings.HasPrefix(s, "--") {
+		if n, v, ok := t.splitAssign(); ok {
+			return n, v, i + 1
+		}
+		if slices.Contains(spec.long, s) || slices.Contains(spec.code, s) {
+			return s, following, i + 2
+		}
+		return s, token{}, i + 1
+	}
+	for j := 1; j < len(s); j++ {
+		opt := "-" + s[j:j+1]
+		if slices.Contains(spec.nothing, opt) {
+			return opt, token{}, i + 1
+		}
+		if strings.IndexByte(spec.short, s[j]) >= 0 || slices.Contains(spec.code, opt) {
+			if j+1 < len(s) || t.dyn {
+				return opt, t.after(min(j+1, len(s))), i + 1
+			}
+			return opt, following, i + 2
+		}
+	}
+	return s, token{}, i + 1
+}
+
+func isAssignment(t token) bool {
+	name, _, ok := t.splitAssign()
+	return ok && isName(name)
+}
+
+// stepAssigns judges assignments in front of a wrapped command and returns the
+// index of the word behind them.
+func (w *walker) stepAssigns(args []token, i int) int {
+	for i < len(args) && isAssignment(args[i]) {
+		name, v, _ := args[i].splitAssign()
+		w.checkAssign(name, v, false)
+		i++
+	}
+	return i
+}
+
+// joinCode joins words into the shell code that the wrapper hands to a shell.
+func joinCode(words []token) token {
+	parts := make([]string, len(words))
+	out := token{}
+	for i, t := range words {
+		parts[i] = t.text
+		if t.dyn {
+			out.dyn = true
+			if t.repl != "" && out.repl == "" {
+				out.repl = t.repl
+			}
+		}
+	}
+	for _, t := range words {
+		if t.dyn && t.repl == "" {
+			out.repl = "" // a word that nothing is known of may be any code
+		}
+	}
+	out.text = strings.Join(parts, " ")
+	return out
+}
+
+// runner judges "poetry run X" and its kind: the call itself, and X where a rule
+// speaks about it.
+func (w *walker) runner(it *item, in input) {
+	w.a.add(*it)
+	subs := runners[it.base]
+	pos := it.positionals()
+	if len(pos.plain) < 2 || !slices.Contains(subs, it.args[pos.plain[0]].text) {
+		return
+	}
+	n := *w
+	n.soft = true
+	n.run(it.args[pos.plain[1]:], it.base+" "+it.args[pos.plain[0]].text, in)
+}
+
+// xargs judges what xargs runs: its words come from the input.
+func (w *walker) xargs(it *item, in input) {
+	it.kind = kindWrapper
+	spec := wrapper{short: "aEeIiLlnPsd", long: []string{"--arg-file", "--delimiter", "--eof", "--replace", "--max-lines", "--max-args", "--max-procs", "--max-chars", "--process-slot-var"}}
+	repl := ""
+	i := 0
+	for i < len(it.args) {
+		s := it.args[i].certain()
+		if it.args[i].text == "--" {
+			i++
+			break
+		}
+		if len(s) < 2 || s[0] != '-' {
+			break
+		}
+		// -i, -e and -l take a value only where it is attached.
+		if s == "-i" || s == "-e" || s == "-l" || s == "--replace" {
+			if s == "-i" || s == "--replace" {
+				repl = "{}"
+			}
+			i++
+			continue
+		}
+		name, value, next := w.wrapperOption(it.args, i, spec)
+		if name == "-I" || name == "-i" || name == "--replace" {
+			repl = value.text
+		}
+		i = next
+	}
+	w.a.add(*it)
+	rest := it.args[min(i, len(it.args)):]
+	if len(rest) == 0 {
+		rest = []token{literal("echo")}
+	}
+	w.run(withInput(rest, repl), it.base, input{kind: inputFile})
+}
+
+// withInput marks where words from elsewhere come in: in place of repl, or at the
+// end.
+func withInput(words []token, repl string) []token {
+	out := slices.Clone(words)
+	if repl == "" {
+		return append(out, unknown("…", true))
+	}
+	for i, t := range out {
+		if j := strings.Index(t.text, repl); j >= 0 && !t.dyn {
+			out[i] = token{text: t.text, head: t.text[:j], dyn: true, repl: repl}
+		}
+	}
+	return out
+}
+
+// parallel judges GNU parallel: the words in front of ":::" are shell code.
+func (w *walker) parallel(it *item, in input) {
+	it.kind = kindWrapper
+	spec := wrapper{short: "jaICdEnNLlsSP", long: []string{"--jobs", "--arg-file", "--colsep", "--delimiter", "--max-args", "--sshlogin", "--joblog", "--results", "--timeout", "--tmpdir", "--workdir", "--delay", "--retries", "--tagstring"}}
+	i := 0
+	for i < len(it.args) {
+		s := it.args[i].certain()
+		if len(s) < 2 || s[0] != '-' {
+			break
+		}
+		_, _, i = w.wrapperOption(it.args, i, spec)
+	}
+	w.a.add(*it)
+	rest := it.args[min(i, len(it.args)):]
+	n := 0
+	for n < len(rest) && !strings.HasPrefix(rest[n].certain(), ":::") {
+		n++
+	}
+	words, values := rest[:n], rest[n:]
+	if len(words) > 0 {
+		t := joinCode(words)
+		if !strings.Contains(t.text, "{") {
+			t.text += " {}"
+		}
+		if !t.dyn {
+			t.dyn, t.repl = true, "{}"
+		}
+		w.code(t, it.base, nil, true)
+		return
+	}
+	if len(values) == 0 {
+		w.a.opaque(joinVia(w.via, it.base), it.display(), "the commands come from an unknown input")
+	}
+	for _, v := range values {
+		if !strings.HasPrefix(v.text, ":::") || v.dyn {
+			w.code(v, it.base, nil, true)
+		}
+	}
+}
