@@ -1,0 +1,271 @@
+package cgofusefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/mountpoint"
+)
+
+// ErrUnavailable says that this machine or this build cannot mount. The error
+// that wraps it says what to install or permit.
+var ErrUnavailable = errors.New("mounting is not available")
+
+// ErrRefused says that the FUSE library could not mount; it has written its
+// reason to standard error.
+var ErrRefused = errors.New("the FUSE library refused the mount")
+
+// BusyError says who keeps a mount from being unmounted.
+type BusyError = mountpoint.BusyError
+
+// Available reports whether Mount can work here: nil, or an error that wraps
+// ErrUnavailable. It changes nothing.
+func Available() error {
+	if err := probeLibrary(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	if err := probeDevice(); err != nil {
+		return fmt.Errorf("%w: %w", ErrUnavailable, err)
+	}
+	return nil
+}
+
+// Recover detaches a mount of a vault whose process has died, so that path can be
+// used again. A path without a mount is left as it is; a living mount, or one that
+// is not a vault's, is an error.
+func Recover(path string) error { return mountpoint.Recover(path) }
+
+// View is a vault that is visible as a directory.
+type View struct {
+	point   string
+	created bool // Mount made the directory
+	vault   *engine.Vault
+	srv     *server
+	device  string // as mountpoint.Device gave it; for Abort
+
+	unmounting sync.Mutex // held by Unmount
+	remove     sync.Once  // removes a created directory
+	done       chan struct{}
+	err        error // why serving ended; written before done is closed
+}
+
+// server is what runs behind a mount: the FUSE library calling our operations.
+type server struct {
+	ready     <-chan struct{} // closed once the kernel has said hello
+	run       func() bool     // serves until the mount is gone; false: it never came up
+	shut      func() error    // ends all service: closes every handle, commits durably
+	rootCalls func() uint64   // how often the top directory has been asked for
+	stop      func() bool     // asks the library to end, where it can be asked
+}
+
+// Mount makes v visible at point and returns once a stat through the mount gets
+// its answer from v. A missing directory is made, and removed at the unmount; what
+// a dead process left mounted there is cleared away. ctx bounds the wait for the
+// mount, not its life. The caller keeps v open until Done.
+//
+// Mount installs no signal handlers and does not change the working directory.
+func Mount(ctx context.Context, v *engine.Vault, point string, opts *Options) (*View, error) {
+	if err := Available(); err != nil {
+		return nil, err
+	}
+	if opts == nil {
+		opts = &Options{}
+	}
+	if err := mountpoint.Recover(point); err != nil {
+		return nil, err
+	}
+	words, err := mountOptions(v, opts)
+	if err != nil {
+		return nil, err
+	}
+	full, created, err := mountpoint.Prepare(point, opts.AllowNonEmpty)
+	if err != nil {
+		return nil, err
+	}
+	w := &View{point: full, created: created, vault: v, done: make(chan struct{})}
+	w.srv = newServer(v, full, words, opts.ReadOnly)
+	go w.serve() // ends when the mount is gone
+	if err := w.awaitUsable(ctx); err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
+	if w.device, err = mountpoint.Device(full); err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
+	return w, nil
+}
+
+// serve runs the library until the mount is gone, and cleans up.
+func (w *View) serve() {
+	served := w.srv.run()
+	err := w.srv.shut()
+	if !served {
+		err = errors.Join(ErrRefused, err)
+	}
+	w.removePoint()
+	w.err = err
+	close(w.done)
+}
+
+// awaitUsable returns once a stat of the mount point has reached our server.
+func (w *View) awaitUsable(ctx context.Context) error {
+	select {
+	case <-w.srv.ready:
+	case <-w.done:
+		return fmt.Errorf("mount on %s: %w", w.point, w.err)
+	case <-ctx.Done():
+		return fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
+	}
+	for {
+		before := w.srv.rootCalls()
+		answer := make(chan error, 1)
+		go func() { // ends with the stat, at the latest when the mount goes
+			_, err := os.Stat(w.point)
+			answer <- err
+		}()
+		select {
+		case err := <-answer:
+			if err == nil && w.srv.rootCalls() > before {
+				return nil
+			}
+		case <-w.done:
+			return fmt.Errorf("mount on %s: %w", w.point, w.err)
+		case <-ctx.Done():
+			return fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
+		}
+		select { // only macOS and Windows mount after they say hello
+		case <-time.After(time.Millisecond):
+		case <-ctx.Done():
+			return fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
+		}
+	}
+}
+
+// abandon takes down a mount that nobody has got hold of.
+func (w *View) abandon() error {
+	select {
+	case <-w.done:
+		return nil // it never came up
+	default:
+	}
+	err := w.detach(context.Background(), true)
+	return errors.Join(err, w.srv.shut())
+}
+
+// Point is the mount point, absolute and without symbolic links.
+func (w *View) Point() string { return w.point }
+
+// Done is closed when the mount is gone and everything is committed, however it
+// ended. Err says how.
+func (w *View) Done() <-chan struct{} { return w.done }
+
+// Wait returns Done.
+func (w *View) Wait() <-chan struct{} { return w.done }
+
+// Err is nil before Done and after a clean end; else why data may be missing, or
+// what went wrong inside while the mount was served.
+func (w *View) Err() error {
+	select {
+	case <-w.done:
+		return w.err
+	default:
+		return nil
+	}
+}
+
+// Unmount commits everything durably and takes the mount down. While somebody
+// uses the mount it fails with a *BusyError and the mount stays usable. With force
+// the mount disappears all the same: what was written before is durable, and
+// whoever still uses it gets errors. A failed commit keeps the mount, unless
+// forced; then it is reported as well. Unmount of a mount that is gone returns Err.
+func (w *View) Unmount(ctx context.Context, force bool) error {
+	w.unmounting.Lock()
+	defer w.unmounting.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	default:
+	}
+	saved := w.save(ctx)
+	if saved != nil && !force {
+		return fmt.Errorf("unmount %s: %w", w.point, saved)
+	}
+	if err := w.detach(ctx, force); err != nil {
+		return errors.Join(saved, err)
+	}
+	if force {
+		return errors.Join(saved, w.cut(ctx))
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		return fmt.Errorf("unmount %s: %w", w.point, ctx.Err())
+	}
+}
+
+// save makes everything durable that programs have written so far, mapped pages
+// included.
+func (w *View) save(ctx context.Context) error {
+	flushed := make(chan error, 1)
+	go func() { flushed <- mountpoint.Flush(w.point) }() // ends when our server answers or ends
+	select {
+	case err := <-flushed:
+		if err != nil {
+			return err
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_, err := w.vault.Commit(ctx, true)
+	return err
+}
+
+// detach takes the mount out of the tree. Where only the library can, it is asked.
+func (w *View) detach(ctx context.Context, lazy bool) error {
+	err := mountpoint.Detach(ctx, w.point, lazy)
+	if errors.Is(err, errors.ErrUnsupported) && w.srv.stop() {
+		return nil
+	}
+	var busy *BusyError
+	if err != nil && !errors.As(err, &busy) {
+		return fmt.Errorf("unmount %s: %w", w.point, err)
+	}
+	return err
+}
+
+// cutTime bounds the wait for the library to notice that its mount is gone.
+const cutTime = 2 * time.Second
+
+// cut ends the service of a detached mount, also for whoever still uses it.
+func (w *View) cut(ctx context.Context) error {
+	if err := w.srv.shut(); err != nil {
+		return err
+	}
+	w.removePoint()
+	if mountpoint.Abort(w.device) != nil {
+		return nil // the service has ended; Done comes when the last user lets go
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-time.After(cutTime):
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// removePoint removes the mount point if Mount made it. Somebody may have removed
+// or filled it meanwhile; then it is theirs.
+func (w *View) removePoint() {
+	w.remove.Do(func() {
+		if w.created {
+			_ = os.Remove(w.point)
+		}
+	})
+}

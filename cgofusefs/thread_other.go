@@ -1,0 +1,6 @@
+//go:build (cgo && !linux) || windows
+
+package cgofusefs
+
+// isolateThread does nothing: only libfuse 3 changes the working directory.
+func isolateThread() {}

@@ -1,0 +1,150 @@
+package mountpoint
+
+import (
+	"bytes"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"strings"
+	"time"
+
+	"golang.org/x/sys/unix"
+)
+
+// Recover makes path free for a mount. Where a process died and left a mount of a
+// vault that answers "transport endpoint is not connected", it is detached. A
+// path where nothing is mounted, or that does not exist, is left as it is.
+// Whatever lives there is not touched: the error is ErrMounted.
+func Recover(path string) error {
+	point, err := Resolve(path)
+	if err != nil {
+		return err
+	}
+	for {
+		e, ok, err := mountedOn(point)
+		if err != nil || !ok {
+			return err
+		}
+		switch dead := isDead(point); {
+		case !dead:
+			return fmt.Errorf("%s: %w (%s, type %s)", point, ErrMounted, e.source, e.fsType)
+		case e.fsType != FSType:
+			return fmt.Errorf("%s: %w, of a file system that is dead but not ours (%s, type %s)", point, ErrMounted, e.source, e.fsType)
+		}
+		if err := Detach(context.Background(), point, true); err != nil {
+			return fmt.Errorf("detach the dead mount on %s: %w", point, err)
+		}
+	}
+}
+
+// deadAfter bounds the wait for an answer from a mount that may hang.
+const deadAfter = 5 * time.Second
+
+// isDead reports whether the server of the mount on point is gone. One that does
+// not answer may be slow; it counts as alive.
+func isDead(point string) bool {
+	answer := make(chan error, 1)
+	go func() { // ends with the stat, which the kernel ends when the server dies
+		var st unix.Stat_t
+		answer <- unix.Stat(point, &st)
+	}()
+	select {
+	case err := <-answer:
+		return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED)
+	case <-time.After(deadAfter):
+		return false
+	}
+}
+
+// Detach takes the mount off point. A mount in use is a *BusyError; with lazy set
+// it disappears from the tree at once and ends when its last user does. Without
+// root's rights the setuid helper of libfuse does it.
+func Detach(ctx context.Context, point string, lazy bool) error {
+	flags := unix.UMOUNT_NOFOLLOW
+	if lazy {
+		flags |= unix.MNT_DETACH
+	}
+	for wait := 2 * time.Millisecond; ; wait *= 2 {
+		err := unix.Unmount(point, flags)
+		if errors.Is(err, unix.EPERM) {
+			err = detachWithHelper(ctx, point, lazy)
+		}
+		if !errors.Is(err, unix.EBUSY) {
+			return err
+		}
+		// A process that has just ended may still be letting go of its files.
+		busy := busyError(point)
+		if len(busy.PIDs) > 0 || len(busy.Mounts) > 0 || wait > settleTime {
+			return busy
+		}
+		select {
+		case <-time.After(wait):
+		case <-ctx.Done():
+			return busy
+		}
+	}
+}
+
+// settleTime is the longest single wait for holders that cannot be seen.
+const settleTime = 200 * time.Millisecond
+
+func busyError(point string) *BusyError {
+	busy := &BusyError{Point: point, Mounts: mountsBelow(point)}
+	for _, h := range Holders(point) {
+		busy.PIDs = append(busy.PIDs, h.PID)
+		busy.Names = append(busy.Names, h.Name)
+	}
+	return busy
+}
+
+// detachWithHelper runs fusermount. It tells its reason in words only, so a
+// failure while somebody visibly holds the mount is taken for EBUSY.
+func detachWithHelper(ctx context.Context, point string, lazy bool) error {
+	helper, err := exec.LookPath("fusermount3")
+	if err != nil {
+		if helper, err = exec.LookPath("fusermount"); err != nil {
+			return fmt.Errorf("unmounting without root's rights needs fusermount3: %w", err)
+		}
+	}
+	args := []string{"-u"}
+	if lazy {
+		args = append(args, "-z")
+	}
+	var stderr bytes.Buffer
+	cmd := exec.CommandContext(ctx, helper, append(args, "--", point)...)
+	cmd.Stderr = &stderr
+	if err := cmd.Run(); err == nil {
+		return nil
+	} else if !lazy && (len(Holders(point)) > 0 || len(mountsBelow(point)) > 0) {
+		return unix.EBUSY
+	} else {
+		return fmt.Errorf("%s: %w: %s", helper, err, strings.TrimSpace(stderr.String()))
+	}
+}
+
+// Abort cuts the connection of a FUSE mount with the device number that Device
+// gave while it was mounted: whoever still uses it gets ENOTCONN, and its server
+// is told to end. It needs the control file system, which containers often lack.
+func Abort(device string) error {
+	_, minor, ok := strings.Cut(device, ":")
+	if !ok {
+		return fmt.Errorf("no device number: %q", device)
+	}
+	return os.WriteFile("/sys/fs/fuse/connections/"+minor+"/abort", []byte("1"), 0)
+}
+
+// Flush hands the kernel's unwritten pages of the mount on point, which only
+// shared mappings leave behind, to its server.
+func Flush(point string) error {
+	fd, err := unix.Open(point, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return &os.PathError{Op: "open", Path: point, Err: err}
+	}
+	defer unix.Close(fd)
+	if err := unix.Syncfs(fd); err != nil {
+		return &os.PathError{Op: "syncfs", Path: point, Err: err}
+	}
+	return nil
+}

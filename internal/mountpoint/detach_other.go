@@ -1,0 +1,19 @@
+//go:build !linux
+
+package mountpoint
+
+import "errors"
+
+// Recover makes path free for a mount. Outside Linux a mount ends with its
+// server, so there is nothing to clear away.
+func Recover(string) error { return nil }
+
+// Abort cuts the connection of a FUSE mount. Outside Linux there is no such
+// control.
+func Abort(string) error { return errors.ErrUnsupported }
+
+// Flush hands unwritten pages to the server. Outside Linux detaching does that.
+func Flush(string) error { return nil }
+
+// Device is the device number of the mount on point; empty where it has none.
+func Device(string) (string, error) { return "", nil }
