@@ -23,7 +23,7 @@ func (s *Store) Compact(ctx context.Context) (reclaimed int64, err error) {
 		if err != nil {
 			return err
 		}
-		if err := s.vacuum(ctx, func() bool { return false }); err != nil {
+		if err := s.vacuum(ctx, vacuumPages, func() bool { return false }); err != nil {
 			return err
 		}
 		after, err := s.size()

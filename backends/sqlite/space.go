@@ -9,9 +9,12 @@ import (
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// vacuumPages is how many free pages are given back in one step. A step moves as
-// many pages through the log, so it must fit the reserve.
-const vacuumPages = 128
+// How many free pages one step gives back. It moves as many pages through the log,
+// so on a full disk a step must fit the reserve.
+const (
+	vacuumPages     = 2048
+	vacuumPagesFull = 128
+)
 
 // In WAL mode every change, also a delete, first takes new space in the log, and
 // later as much again in the file when the log is moved there. So updates that do
@@ -95,15 +98,15 @@ func (s *Store) giveBack() error {
 	if free >= 2*kv.Reserve+s.wal.bytes {
 		return nil
 	}
-	return s.vacuum(context.Background(), func() bool {
+	return s.vacuum(context.Background(), vacuumPagesFull, func() bool {
 		free, err := freeSpace(s.path)
 		return err == nil && free >= 2*kv.Reserve
 	})
 }
 
-// vacuum moves the log into the file and cuts free pages off its end in steps until
-// enough says so or none is left.
-func (s *Store) vacuum(ctx context.Context, enough func() bool) error {
+// vacuum moves the log into the file and cuts free pages off its end, step pages at
+// a time, until enough says so or none is left.
+func (s *Store) vacuum(ctx context.Context, step int, enough func() bool) error {
 	for {
 		if err := s.truncateWAL(walForceWait); err != nil {
 			return s.mapErr(ctx, err)
@@ -118,17 +121,17 @@ func (s *Store) vacuum(ctx context.Context, enough func() bool) error {
 		if err := ctx.Err(); err != nil {
 			return err
 		}
-		if err := s.vacuumStep(); err != nil {
+		if err := s.vacuumStep(step); err != nil {
 			return s.mapErr(ctx, err)
 		}
 	}
 }
 
-// vacuumStep cuts up to vacuumPages free pages off the file.
-func (s *Store) vacuumStep() error {
+// vacuumStep cuts up to pages free pages off the file.
+func (s *Store) vacuumStep(pages int) error {
 	if err := s.writer.setSync(kv.Relaxed); err != nil {
 		return err
 	}
-	err := s.writer.db.Exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, vacuumPages))
+	err := s.writer.db.Exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, pages))
 	return errors.Join(err, s.writer.rollback())
 }

@@ -1,0 +1,171 @@
+package conformance
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"testing"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// smallDiskOptions is the size of the disk for these tests. It leaves some room
+// beside kv.Reserve for stores that allocate in large pieces.
+const smallDiskOptions = "size=64m"
+
+// diskTests fill a disk.
+var diskTests = []storeTest{
+	{"FullDisk", "a full disk is ENOSPC, old data stays intact, and deleting still works", (*storeSuite).testFullDisk},
+	{"DiskFilledByOthers", "another program may take the last byte; nothing may be damaged, and all works again afterwards", (*storeSuite).testForeignFull},
+}
+
+func (s *storeSuite) testFullDisk(t *testing.T) {
+	s.needsFile(t)
+	st, path := s.createAt(t, smallDisk(t))
+	put(t, st, tblBlob, []byte("old"), []byte("data"))
+	n := fillDisk(t, st)
+	t.Logf("%d MiB fitted", n>>4)
+
+	for id := uint64(1); id <= n; id++ {
+		wantValue(t, st, tblIDs, kv.ID(id), bigValue(id))
+	}
+	if err := verify(st); err != nil {
+		t.Error(err)
+	}
+	for id := uint64(1); id <= n; id += 32 { // 2 MiB each
+		err := st.Update(t.Context(), kv.Reclaim|kv.Mode(id>>5&1), func(w kv.Writer) error {
+			for i := id; i < id+32 && i <= n; i++ {
+				if i%16 != 0 {
+					if err := w.Delete(tblIDs, kv.ID(i)); err != nil {
+						return err
+					}
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("deleting from %d on a full disk: %v", id, err)
+		}
+	}
+	wantNone(t, st, tblIDs, kv.ID(1))
+	for range 3 { // 1 MiB each, far less than was deleted
+		err := st.Update(t.Context(), kv.Durable, func(w kv.Writer) error {
+			for id := uint64(1); id < 16; id++ {
+				if err := w.Put(tblIDs, kv.ID(id), bigValue(id)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatalf("writing after space was freed: %v", err)
+		}
+	}
+	mustClose(t, st)
+	st = s.reopen(t, path)
+	wantValue(t, st, tblBlob, []byte("old"), []byte("data"))
+	for id := uint64(1); id <= 16; id++ {
+		wantValue(t, st, tblIDs, kv.ID(id), bigValue(id))
+	}
+	wantNone(t, st, tblIDs, kv.ID(17))
+}
+
+// fillDisk puts values of 64 KiB, 1 MiB an update, until there is no more room. It
+// returns how many are in the store.
+func fillDisk(t *testing.T, st kv.Store) (n uint64) {
+	t.Helper()
+	for range 200 {
+		err := st.Update(t.Context(), kv.Relaxed, func(w kv.Writer) error {
+			for id := n + 1; id <= n+16; id++ {
+				if err := w.Put(tblIDs, kv.ID(id), bigValue(id)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			wantErr(t, "Update on a full disk", err, kv.ErrNoSpace)
+			if n < 64 {
+				t.Fatalf("only %d MiB fitted on the disk", n>>4)
+			}
+			return n
+		}
+		n += 16
+	}
+	t.Fatal("200 MiB fitted on the small disk")
+	return 0
+}
+
+func (s *storeSuite) testForeignFull(t *testing.T) {
+	s.needsFile(t)
+	st, path := s.createAt(t, smallDisk(t))
+	putMany(t, st, 8<<20)
+	foreign := path + ".foreign"
+	write := func(mode kv.Mode, id uint64) error {
+		return st.Update(t.Context(), mode, func(w kv.Writer) error { return w.Put(tblIDs, kv.ID(id), bigValue(id)) })
+	}
+	var err error
+	freeUp := func() {}
+	for range 5 { // the store may at first find something of its own to give back
+		freeUp()
+		freeUp = takeSpace(t, foreign, kv.Reserve/2)
+		if err = write(kv.Relaxed, 1000); err != nil {
+			break
+		}
+	}
+	wantErr(t, "Update with half the reserve free", err, kv.ErrNoSpace)
+	err = st.Update(t.Context(), kv.Reclaim, func(w kv.Writer) error { return w.Delete(tblIDs, kv.ID(1)) })
+	if err != nil {
+		t.Errorf("Reclaim with half the reserve free: %v", err)
+	}
+	freeUp()
+	freeUp = takeSpace(t, foreign, 0)
+	for id := uint64(1001); id < 1201; id++ { // 12 MiB: more than any slack
+		if err = write(kv.Reclaim, id); err != nil {
+			break
+		}
+	}
+	wantErr(t, "Update that may use the reserve where there is none", err, kv.ErrNoSpace)
+	wantErr(t, "Update without a free byte", write(kv.Durable, 1200), kv.ErrNoSpace)
+	_, err = s.driver.Open(t.Context(), path+".new", kv.Options{Tables: allTables, Create: true})
+	wantErr(t, "Create without a free byte", err, kv.ErrNoSpace)
+	for id := uint64(2); id <= 128; id++ {
+		wantValue(t, st, tblIDs, kv.ID(id), bigValue(id))
+	}
+	freeUp()
+	if err := write(kv.Durable, 1000); err != nil {
+		t.Errorf("with space again: %v", err)
+	}
+	put(t, s.open(t, path+".new", kv.Options{Tables: allTables, Create: true}), tblBlob, []byte("k"), nil)
+	mustClose(t, st)
+	st = s.reopen(t, path)
+	wantValue(t, st, tblIDs, kv.ID(1000), bigValue(1000))
+	wantValue(t, st, tblIDs, kv.ID(128), bigValue(128))
+	wantNone(t, st, tblIDs, kv.ID(1))
+}
+
+// takeSpace fills the disk with a file at path until about leave bytes are free. The
+// function that it returns removes the file.
+func takeSpace(t *testing.T, path string, leave int64) (freeUp func()) {
+	t.Helper()
+	f, err := os.Create(path)
+	if err != nil {
+		t.Fatal(err)
+	}
+	block := make([]byte, 64<<10)
+	var size int64
+	for err == nil {
+		var n int
+		n, err = f.Write(block)
+		size += int64(n)
+	}
+	err = errors.Join(f.Truncate(max(0, size-leave)), f.Close())
+	if err != nil {
+		t.Fatal(err)
+	}
+	return func() {
+		if err := os.Remove(filepath.Clean(path)); err != nil {
+			t.Error(err)
+		}
+	}
+}
