@@ -7,7 +7,7 @@ import (
 
 // Snapshot reads one immutable state. It may be used by any number of goroutines
 // for as long as something keeps its root: a checkpoint, a timeline entry, or the
-// vault it was just taken from.
+// vault it was taken from, until Unpin.
 type Snapshot struct {
 	s *Store
 	w view
@@ -28,13 +28,29 @@ func (v *Vault) Snapshot(ctx context.Context) (*Snapshot, error) {
 	return v.s.Snapshot(root), nil
 }
 
-// Pin commits what is pending and makes sure that nothing which the present root
-// refers to is dropped while the store is open.
+// Pin commits what is pending and keeps the present root, with everything that it
+// refers to, until Unpin or until the store is closed.
 func (v *Vault) Pin(ctx context.Context) (Root, error) {
-	err := v.commit(ctx, commitRequest{pin: true})
-	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return v.rec.Root, wrap(err, "commit", v.rec.Name)
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if err := v.commitLocked(ctx, commitRequest{pin: true}); err != nil {
+		return Root{}, wrap(err, "commit", v.Name())
+	}
+	v.pins[v.rec.Root]++
+	return v.rec.Root, nil
+}
+
+// Unpin takes one Pin of root back.
+func (v *Vault) Unpin(root Root) {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	v.unpin(root)
+}
+
+func (v *Vault) unpin(root Root) {
+	if v.pins[root]--; v.pins[root] <= 0 {
+		delete(v.pins, root)
+	}
 }
 
 // Root is the state's root.

@@ -20,9 +20,10 @@ type Vault struct {
 	id uint64
 
 	// commitMu is held by whoever replaces the root: commits, pins, restores.
-	// It is taken before mu. It guards doomed.
+	// It is taken before mu. It guards doomed and pins.
 	commitMu sync.Mutex
 	doomed   doomed
+	pins     map[Root]int // roots that are in use and in no record
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably
@@ -65,7 +66,7 @@ func newVault(s *Store, rec vaultRecord) *Vault {
 	}
 	v := &Vault{
 		s: s, id: rec.ID, rec: rec, nextIno: rec.NextIno, count: rec.Count, bytes: rec.Bytes,
-		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, generation: asOpened,
+		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, pins: map[Root]int{}, generation: asOpened,
 	}
 	v.committed.Store(asOpened)
 	return v
