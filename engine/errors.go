@@ -6,6 +6,7 @@ import (
 	"io/fs"
 	"strings"
 
+	"github.com/agentvfs/avfs/engine/internal/tree"
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
@@ -172,6 +173,7 @@ var foreignKinds = []struct {
 	{kv.ErrNoSpace, NoSpace},
 	{kv.ErrLocked, Locked},
 	{kv.ErrCorrupt, Corrupt},
+	{tree.ErrCorrupt, Corrupt},
 	{kv.ErrNotStore, NotStore},
 	{kv.ErrClosed, Closed},
 	{context.Canceled, Interrupted},
