@@ -49,7 +49,13 @@ func lintDead(r *rule) []Finding {
 	lists := []struct {
 		field string
 		words []string
-	}{{"prog", r.spec.Prog}, {"prefix", r.spec.Prefix}, {"any_flag", r.spec.AnyFlag}, {"any_arg", r.spec.AnyArg}, {"last_arg", r.spec.LastArg}}
+	}{{"prog", r.spec.Prog}, {"any_flag", r.spec.AnyFlag}, {"any_arg", r.spec.AnyArg}, {"last_arg", r.spec.LastArg}}
+	for _, g := range r.spec.Prefix {
+		lists = append(lists, struct {
+			field string
+			words []string
+		}{"prefix", g})
+	}
 	for _, g := range r.spec.AllFlags {
 		lists = append(lists, struct {
 			field string
@@ -157,7 +163,7 @@ func (o *rule) covers(r *rule) bool {
 	if o.isList != r.isList {
 		return false
 	}
-	if !coversPrograms(o.spec.Prog, r.spec.Prog, o, r) {
+	if !coversPrograms(o, r) {
 		return false
 	}
 	if o.isList {
@@ -166,16 +172,23 @@ func (o *rule) covers(r *rule) bool {
 	if len(o.prefix) > len(r.prefix) {
 		return false
 	}
-	for i, g := range o.prefix {
-		if g.text != r.prefix[i].text && !(g.meta && !r.prefix[i].meta && g.match(r.prefix[i].text)) {
-			return false
+	for i, ws := range o.prefix {
+		for _, p := range r.prefix[i] {
+			if !slices.ContainsFunc(ws, func(g glob) bool { return g.covers(p) }) {
+				return false
+			}
 		}
 	}
 	return coversGroups(o.allFlags, r.allFlags) && coversAny(o.anyFlag, r.anyFlag) &&
 		coversAny(o.spec.AnyArg, r.spec.AnyArg) && coversAny(o.spec.LastArg, r.spec.LastArg)
 }
 
-func coversPrograms(_, _ []string, o, r *rule) bool {
+// covers reports whether g surely matches whatever p matches.
+func (g glob) covers(p glob) bool {
+	return g.text == p.text || g.text == "*" || g.meta && !p.meta && g.match(p.text)
+}
+
+func coversPrograms(o, r *rule) bool {
 	if len(o.progs) == 0 {
 		return true
 	}
@@ -183,7 +196,7 @@ func coversPrograms(_, _ []string, o, r *rule) bool {
 		return false
 	}
 	for _, p := range r.progs {
-		if !slices.ContainsFunc(o.progs, func(g glob) bool { return g.text == p.text || g.meta && !p.meta && g.match(p.text) || g.text == "*" }) {
+		if !slices.ContainsFunc(o.progs, func(g glob) bool { return g.covers(p) }) {
 			return false
 		}
 	}
@@ -196,7 +209,7 @@ func coversPattern(o, r *rule) bool {
 		if i >= len(r.pattern) {
 			return false
 		}
-		if p := r.pattern[i]; g.text != p.text && !(g.meta && !p.meta && g.match(p.text)) {
+		if !g.covers(r.pattern[i]) {
 			return false
 		}
 	}

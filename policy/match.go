@@ -83,7 +83,7 @@ func (r *rule) reason() string {
 	if r.isList {
 		what = r.spec.Pattern
 	} else if len(r.spec.Prefix) > 0 {
-		what += " " + strings.Join(r.spec.Prefix, " ")
+		what += " " + strings.Join(r.spec.Prefix[0], ", ")
 	}
 	if what == "" {
 		what = "any program"
@@ -211,7 +211,7 @@ func (r *rule) matchPrefix(it *item) tri {
 
 // matchWords compares patterns with the words at the given places. open is the
 // number of leading words before a word that may have become any number of words.
-func matchWords(pats []glob, args []token, at []int, open int) tri {
+func matchWords(pats []words, args []token, at []int, open int) tri {
 	got := yes
 	for i, g := range pats {
 		if i >= open {

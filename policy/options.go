@@ -30,12 +30,12 @@ func modelOf(base string) *optModel {
 // optModels lists well-known programs. What is missing here is read in the common
 // way: "-abc" is a cluster, and a word after an unknown option may be its value.
 var optModels = map[string]*optModel{
-	"git": {short: "CcmFSXGLOUxuo", long: []string{"--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source",
+	"git": {short: "CcmF", long: []string{"--git-dir", "--work-tree", "--namespace", "--super-prefix", "--config-env", "--attr-source",
 		"--message", "--file", "--author", "--date", "--reuse-message", "--template", "--onto", "--format", "--since", "--until", "--grep", "--depth", "--branch", "--exec", "--strategy"},
 		flags:    []string{"--no-pager", "-p", "--paginate", "-P", "--bare", "--no-replace-objects", "--literal-pathspecs", "--glob-pathspecs", "--noglob-pathspecs", "--icase-pathspecs", "--no-optional-locks", "--no-lazy-fetch", "--no-advice"},
 		harmless: "-C --no-pager -P --literal-pathspecs --glob-pathspecs --noglob-pathspecs --icase-pathspecs --no-optional-locks --no-advice", sub: true},
 	"npm":       {short: "Cw", long: []string{"--prefix", "--workspace", "--registry", "--loglevel", "--cache", "--userconfig", "--tag", "--otp", "--access"}, flags: []string{"-g", "--global", "-s", "--silent", "-q", "--quiet", "--verbose", "--json"}, harmless: "-s --silent -q --quiet --verbose --json -C --prefix", sub: true},
-	"pnpm":      {short: "CFr", long: []string{"--dir", "--filter", "--prefix", "--loglevel", "--registry", "--tag"}, flags: []string{"-w", "-s", "--silent", "-r", "--recursive"}, sub: true},
+	"pnpm":      {short: "CF", long: []string{"--dir", "--filter", "--prefix", "--loglevel", "--registry", "--tag"}, flags: []string{"-w", "-s", "--silent", "-r", "--recursive"}, sub: true},
 	"yarn":      {long: []string{"--cwd", "--registry", "--tag"}, flags: []string{"--silent", "-s"}, sub: true},
 	"bun":       {long: []string{"--cwd", "--filter", "--tag"}, sub: true},
 	"cargo":     {short: "CZpj", long: []string{"--config", "--color", "--manifest-path", "--target-dir", "--package", "--features", "--target", "--index", "--registry", "--token"}, flags: []string{"-q", "--quiet", "-v", "--verbose", "--locked", "--offline", "--frozen"}, harmless: "-q --quiet -v --verbose --locked --offline --frozen --color --manifest-path", sub: true},

@@ -168,7 +168,7 @@ func parseRule(n *yaml.Node) (ruleSpec, error) {
 		case "prog":
 			spec.Prog, err = stringsOf(v)
 		case "prefix":
-			spec.Prefix, err = stringsOf(v)
+			spec.Prefix, err = groupsOf(v)
 		case "all_flags":
 			spec.AllFlags, err = groupsOf(v)
 		case "any_flag":
@@ -276,7 +276,7 @@ func stringsOf(n *yaml.Node) ([]string, error) {
 	return out, nil
 }
 
-// groupsOf reads a list of lists. A single option may stand for its group.
+// groupsOf reads a list of lists. A single text may stand for its group.
 func groupsOf(n *yaml.Node) ([][]string, error) {
 	items, err := elements(n)
 	if err != nil {
@@ -292,6 +292,9 @@ func groupsOf(n *yaml.Node) ([][]string, error) {
 			return nil, err
 		}
 		out = append(out, g)
+	}
+	if len(out) == 0 {
+		return nil, &ParseError{Line: n.Line, Msg: "an empty list matches nothing"}
 	}
 	return out, nil
 }

@@ -303,7 +303,7 @@ func isAncestor(dir, p string) bool {
 
 func (r resolved) isTemp() bool {
 	for _, d := range []string{"/tmp/", "/var/tmp/", "/private/tmp/", "/dev/shm/"} {
-		if strings.HasPrefix(r.path, d) {
+		if strings.HasPrefix(r.path+"/", d) {
 			return true
 		}
 	}

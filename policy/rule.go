@@ -6,7 +6,7 @@ import "strings"
 type ruleSpec struct {
 	ID       string
 	Prog     []string   `json:",omitempty"`
-	Prefix   []string   `json:",omitempty"`
+	Prefix   [][]string `json:",omitempty"`
 	AllFlags [][]string `json:",omitempty"`
 	AnyFlag  []string   `json:",omitempty"`
 	AnyArg   []string   `json:",omitempty"`
@@ -25,7 +25,7 @@ type rule struct {
 	spec     ruleSpec
 	progs    []glob // lower case; empty: any program
 	written  []glob // as written, for rules that allow
-	prefix   []glob
+	prefix   []words
 	allFlags [][]string
 	anyFlag  []string
 	anyArg   []argPattern
@@ -33,6 +33,28 @@ type rule struct {
 	pattern  []glob // words after the program, of the short list form
 	rest     bool   // the pattern ends in "*": any further words match
 	isList   bool   // made from the short list form
+}
+
+// words are alternatives for one word.
+type words []glob
+
+// matchToken compares a word with all alternatives.
+func (ws words) matchToken(t token) tri {
+	got := no
+	for _, g := range ws {
+		if got = triOr(got, g.matchToken(t)); got == yes {
+			return yes
+		}
+	}
+	return got
+}
+
+func newGroups(lists [][]string) []words {
+	var out []words
+	for _, l := range lists {
+		out = append(out, newGlobs(l))
+	}
+	return out
 }
 
 // argPattern is a class or a glob.
@@ -63,15 +85,15 @@ func newGlobs(list []string) []glob {
 
 // compile prepares a rule for matching. The spec has been checked.
 func compile(spec ruleSpec) *rule {
-	r := &rule{spec: spec, prefix: newGlobs(spec.Prefix), allFlags: spec.AllFlags, anyFlag: spec.AnyFlag,
+	r := &rule{spec: spec, prefix: newGroups(spec.Prefix), allFlags: spec.AllFlags, anyFlag: spec.AnyFlag,
 		anyArg: newArgPatterns(spec.AnyArg), lastArg: newArgPatterns(spec.LastArg)}
 	progs := spec.Prog
 	if spec.Pattern != "" {
-		words := strings.Fields(spec.Pattern)
-		progs = words[:1]
+		fields := strings.Fields(spec.Pattern)
+		progs = fields[:1]
 		r.isList = true
-		r.rest = strings.HasSuffix(spec.Pattern, "*")
-		r.pattern = newGlobs(words[1:])
+		r.rest = strings.HasSuffix(fields[len(fields)-1], "*")
+		r.pattern = newGlobs(fields[1:])
 		if n := len(r.pattern); n > 0 && r.pattern[n-1].text == "*" {
 			// The last "*" is the rest itself: it matches no word as well.
 			r.pattern = r.pattern[:n-1]
