@@ -174,7 +174,7 @@ func (c *commit) persist(ctx context.Context) error {
 	}
 	s := c.v.s
 	c.sink = nodeSink{ctx: ctx, s: s, mode: c.mode(false)}
-	root, err := tree.Apply(ctx, s.nodes, c.old.Root.ref, tree.Slice(c.changes), &c.sink)
+	root, err := tree.Apply(ctx, &c.sink, c.old.Root.ref, tree.Slice(c.changes), &c.sink)
 	if err != nil {
 		return err
 	}
@@ -472,6 +472,16 @@ type nodeSink struct {
 type newNode struct {
 	ref  tree.Ref
 	data []byte
+}
+
+// Node implements tree.Source: Apply may look again at a node that it has just put,
+// which the database does not have yet. Ids of put nodes rise.
+func (k *nodeSink) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) {
+	i := sort.Search(len(k.nodes), func(i int) bool { return k.nodes[i].ref.ID >= ref.ID })
+	if i < len(k.nodes) && k.nodes[i].ref == ref {
+		return tree.Decode(k.nodes[i].data, ref)
+	}
+	return k.s.nodes.Node(ctx, ref)
 }
 
 func (k *nodeSink) NewID() uint64 { return k.s.lastNode.Add(1) }
