@@ -74,21 +74,29 @@ func openDB(ctx context.Context, path string, kind connKind) (*sqlite3.Conn, err
 	}
 	switch kind {
 	case readOnlyConn:
-		return sqlite3.OpenFlags(path, sqlite3.OPEN_READONLY)
+		return sqlite3.OpenFlags(uri(path, ""), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
 	case immutableConn:
-		return sqlite3.OpenFlags(immutableURI(path), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
+		// SQLite then reads the file without locks and sidecars.
+		return sqlite3.OpenFlags(uri(path, "immutable=1"), sqlite3.OPEN_READONLY|sqlite3.OPEN_URI)
 	default:
-		return sqlite3.OpenFlags(path, sqlite3.OPEN_READWRITE)
+		// The log holds the same data as the file and gets the same permissions.
+		return sqlite3.OpenFlags(uri(path, "modeof="+escape(path)), sqlite3.OPEN_READWRITE|sqlite3.OPEN_URI)
 	}
 }
 
-// immutableURI names path so that SQLite reads it without locks or sidecars.
-func immutableURI(path string) string {
+// uri names path, which is absolute, with query parameters.
+func uri(path, query string) string {
 	p := filepath.ToSlash(path)
 	if !strings.HasPrefix(p, "/") {
 		p = "/" + p // C:/...
 	}
-	return (&url.URL{Scheme: "file", Path: p, RawQuery: "immutable=1"}).String()
+	return "file://" + escape(p) + "?" + query
+}
+
+// escape is url.QueryEscape in the dialect of SQLite, which takes a plus as it is.
+// It leaves slashes alone.
+func escape(path string) string {
+	return strings.NewReplacer("+", "%20", "%2F", "/").Replace(url.QueryEscape(path))
 }
 
 // pragmas returns the settings of a connection. fullfsync matters on macOS only,

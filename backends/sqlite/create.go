@@ -75,12 +75,11 @@ func build(tmp string, tables kv.Tables, pageSize int) (err error) {
 	defer func() { err = errors.Join(err, db.Close()) }()
 	setup := fmt.Sprintf(`PRAGMA page_size=%d;
 		PRAGMA auto_vacuum=INCREMENTAL;
-		PRAGMA application_id=%d;
-		PRAGMA user_version=%d;
 		PRAGMA fullfsync=ON;
-		PRAGMA checkpoint_fullfsync=ON;
 		PRAGMA synchronous=FULL;
-		BEGIN;`, pageSize, applicationID, formatVersion)
+		BEGIN;
+		PRAGMA application_id=%d;
+		PRAGMA user_version=%d;`, pageSize, applicationID, formatVersion)
 	for _, t := range tables {
 		setup += declaration(t) + ";"
 	}

@@ -76,6 +76,7 @@ func (s *Store) startWriter(ctx context.Context) (err error) {
 		return err
 	}
 	s.writer = c
+	s.wal.unsynced = true // a process that died may have left such a log
 	c.db.WALHook(s.noteWAL)
 	return nil
 }
@@ -254,6 +255,7 @@ func (s *Store) transact(ctx context.Context, c *conn, mode kv.Mode, fn func(kv.
 	if err := c.setSync(mode); err != nil {
 		return s.mapErr(ctx, err)
 	}
+	changes := c.db.TotalChanges()
 	if err := c.begin.Exec(); err != nil {
 		return s.mapErr(ctx, err)
 	}
@@ -271,10 +273,15 @@ func (s *Store) transact(ctx context.Context, c *conn, mode kv.Mode, fn func(kv.
 			return err
 		}
 	}
+	if mode.Durable() && c.db.TotalChanges() == changes {
+		if err := s.mustSync(); err != nil {
+			return s.mapErr(ctx, err)
+		}
+	}
 	if err := c.commit.Exec(); err != nil {
 		return s.mapErr(ctx, err)
 	}
-	committed = true
+	committed, s.wal.unsynced = true, !mode.Durable()
 	return nil
 }
 

@@ -2,6 +2,7 @@ package sqlite
 
 import (
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -27,6 +28,8 @@ const (
 type walState struct {
 	bytes     int64 // after the newest commit
 	nextBytes int64 // try a checkpoint when bytes reaches this
+	// unsynced says that the log may hold commits that are not durable yet.
+	unsynced bool
 }
 
 // noteWAL is called by SQLite after each commit.
@@ -56,6 +59,16 @@ func (s *Store) afterCommit(mode kv.Mode) error {
 	return nil
 }
 
+// mustSync prepares the commit of a durable update that changed nothing: SQLite would
+// write nothing and so sync nothing, but the promise covers every update before it.
+// Setting the version that is already there makes it write a page.
+func (s *Store) mustSync() error {
+	if !s.wal.unsynced {
+		return nil
+	}
+	return s.writer.db.Exec(fmt.Sprintf(`PRAGMA user_version=%d`, formatVersion))
+}
+
 // truncateWAL moves the whole log into the file and cuts it to nothing, waiting
 // at most wait for readers of old snapshots.
 func (s *Store) truncateWAL(wait time.Duration) error {
@@ -65,7 +78,7 @@ func (s *Store) truncateWAL(wait time.Duration) error {
 	}
 	_, _, err := db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
 	if err == nil {
-		s.wal = walState{}
+		s.wal = walState{} // a checkpoint syncs the log before it moves it
 	}
 	return errors.Join(err, db.BusyTimeout(busyWait))
 }
