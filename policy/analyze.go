@@ -13,8 +13,9 @@ import (
 const (
 	maxInput    = 64 << 10 // bytes of a shell string, or of all words of an argv
 	maxSegments = 512
-	maxDepth    = 24 // commands inside commands: sh -c, sudo, xargs, eval
-	maxVariants = 16 // readings of one command whose variables have several values
+	maxDepth    = 24   // commands inside commands: sh -c, sudo, xargs, eval
+	maxAllWords = 8192 // words of all segments
+	maxVariants = 16   // readings of one command whose variables have several values
 )
 
 // analyzer collects the items of one command.
@@ -24,6 +25,7 @@ type analyzer struct {
 	gitKeys  []string            // risky keys of the repository's own configuration
 	poisoned map[string]bool     // variables that a function or a trap may change at any time
 	funcs    map[string]funcInfo // functions that the script defines
+	words    int                 // words of all items so far
 	work     int                 // bytes of code that were parsed so far
 }
 
@@ -60,9 +62,10 @@ func (a *analyzer) add(it item) {
 	if a.full {
 		return
 	}
-	if len(a.items) >= maxSegments {
+	a.words += len(it.args)
+	if len(a.items) >= maxSegments || a.words > maxAllWords {
 		a.full = true
-		a.items = append(a.items, item{kind: kindOpaque, reason: "the command has more than 512 parts"})
+		a.items = append(a.items, item{kind: kindOpaque, reason: "the command has more parts than are looked at"})
 		return
 	}
 	a.items = append(a.items, it)

@@ -70,7 +70,10 @@ func (s *scan) step(c byte) {
 	s.i++
 	switch c {
 	case '\\':
+		s.expansions++
 		s.i++
+	case '*', '?':
+		s.expansions++
 	case '\'':
 		s.skipTo('\'')
 	case '"':
@@ -80,6 +83,7 @@ func (s *scan) step(c byte) {
 	case '$':
 		s.expansions++
 	case '(', '{', '[':
+		s.expansions++
 		s.depth++
 	case ')', '}', ']':
 		s.depth = max(0, s.depth-1)
@@ -122,7 +126,7 @@ func (s *scan) skipTo(q byte) {
 
 // dquoted skips a double-quoted text; what is nested in it counts as expansions.
 func (s *scan) dquoted() {
-	for s.i < len(s.src) {
+	for s.i < len(s.src) && s.depth <= maxNesting && s.expansions <= maxExpansions {
 		switch s.src[s.i] {
 		case '"':
 			s.i++
@@ -174,7 +178,15 @@ func (s *scan) heredocMark() {
 	for s.i < len(s.src) && strings.IndexByte(" \t\n;&|()<>", s.src[s.i]) < 0 {
 		s.i++
 	}
-	m.word = strings.NewReplacer(`\`, "", `'`, "", `"`, "").Replace(s.src[start:s.i])
+	m.word = s.src[start:s.i]
+	if strings.ContainsAny(m.word, `\'"`) {
+		m.word = strings.Map(func(r rune) rune {
+			if r == '\\' || r == '\'' || r == '"' {
+				return -1
+			}
+			return r
+		}, m.word)
+	}
 	if m.word != "" && !isNumber(m.word) {
 		s.heredocs = append(s.heredocs, m)
 	}

@@ -184,6 +184,11 @@ func (w *walker) interpreter(it *item, lang language, in input) {
 	for _, c := range codes {
 		w.languageCode(it, lang, c)
 	}
+	if lang.shells == sqlShells {
+		for _, i := range it.positionals().plain {
+			w.languageCode(it, lang, it.args[i])
+		}
+	}
 	if len(codes) > 0 || lang.shells == editorShells {
 		return
 	}

@@ -170,6 +170,14 @@ func (r *rule) matchProg(it *item) tri {
 	if len(r.progs) == 0 {
 		return yes
 	}
+	if r.exact && it.kind != kindWrite {
+		if r.strict() {
+			_, ok := r.progSet[it.base]
+			return triOf(ok)
+		}
+		_, ok := r.writtenSet[it.name]
+		return triOf(ok && it.trusted)
+	}
 	for i, g := range r.progs {
 		w := r.written[i]
 		switch {
@@ -229,7 +237,11 @@ func matchWords(pats []words, args []token, at []int, open int) tri {
 
 func (r *rule) matchAnyArg(it *item) tri {
 	got := no
-	for _, t := range it.args {
+	for i := range it.args {
+		t := it.args[i]
+		if !r.mayMatchArg(&t) {
+			continue
+		}
 		for _, p := range r.anyArg {
 			if got = triOr(got, p.match(it.loc, t)); got == yes {
 				return yes
@@ -256,7 +268,7 @@ func (p argPattern) match(loc locator, t token) tri {
 	if p.class != "" {
 		return loc.is(p.class, t)
 	}
-	return p.glob.matchToken(t)
+	return p.glob.matchArg(t)
 }
 
 // matchPattern compares the words of the short list form. The literal comparison

@@ -222,7 +222,7 @@ func (it *item) hasFlag(options []string, abbrev bool) tri {
 	end := it.positionals().dash
 	for i := 0; i < end; i++ {
 		t := it.args[i]
-		if t.multi || t.dyn && t.head == "-" {
+		if t.multi && !t.operand || t.dyn && t.head == "-" {
 			got = maybe
 			continue
 		}

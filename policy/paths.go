@@ -54,11 +54,29 @@ func (l locator) is(c class, t token) tri {
 	if c == classDynamic {
 		return triOf(t.dyn)
 	}
+	if l.cwd.kind == placeVault && !t.dyn && plainName(t.text) {
+		return no
+	}
 	got := l.pathIs(c, t)
 	if _, v, ok := t.splitAssign(); ok {
 		got = triOr(got, l.pathIs(c, v))
 	}
 	return got
+}
+
+// plainName reports whether s is surely the name of an entry of the working
+// directory, which is of no class while that lies in the vault.
+func plainName(s string) bool {
+	for i := 0; i < len(s); i++ {
+		c := s[i]
+		switch {
+		case isLetter(c), c >= '0' && c <= '9', c == '_':
+		case (c == '.' || c == '-') && i > 0:
+		default:
+			return false
+		}
+	}
+	return s != ""
 }
 
 func (l locator) pathIs(c class, t token) tri {
@@ -81,7 +99,7 @@ func (l locator) dynamicIs(c class, t token) tri {
 	}
 	i := strings.LastIndexByte(head, '/')
 	if i < 0 {
-		if head == "" && (c == classRoot || c == classSystem) {
+		if head == "" && c == classRoot {
 			return maybe
 		}
 		return no
@@ -314,11 +332,12 @@ func (r resolved) underDev() bool {
 	return strings.HasPrefix(r.path, "/dev/") && !strings.HasPrefix(r.path, "/dev/shm/")
 }
 
-// harmlessDevice lists what programs write to all day.
+// harmlessDevice lists what programs write to all day, and the names that bash makes
+// network connections of: they are judged as such.
 func harmlessDevice(p string) bool {
 	switch p {
 	case "/dev/null", "/dev/zero", "/dev/full", "/dev/stdin", "/dev/stdout", "/dev/stderr", "/dev/tty", "/dev/random", "/dev/urandom":
 		return true
 	}
-	return strings.HasPrefix(p, "/dev/fd/")
+	return strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/")
 }

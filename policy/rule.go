@@ -33,6 +33,13 @@ type rule struct {
 	pattern  []glob // words after the program, of the short list form
 	rest     bool   // the pattern ends in "*": any further words match
 	isList   bool   // made from the short list form
+	// exact: all programs are plain names, which progSet holds in lower case and
+	// writtenSet as written.
+	exact               bool
+	progSet, writtenSet map[string]struct{}
+	// argFirst holds the first bytes of all any_arg patterns; nil where a pattern
+	// may match whatever its first byte is.
+	argFirst *[256]bool
 }
 
 // words are alternatives for one word.
@@ -103,7 +110,34 @@ func compile(spec ruleSpec) *rule {
 	for _, g := range r.written {
 		r.progs = append(r.progs, g.fold())
 	}
+	r.index()
 	return r
+}
+
+// index prepares the quick answers: most rules speak about few programs, and most
+// words begin with none of the bytes that a rule looks for.
+func (r *rule) index() {
+	if r.exact = r.exactProgs(); r.exact {
+		r.progSet, r.writtenSet = map[string]struct{}{}, map[string]struct{}{}
+		for i, g := range r.progs {
+			r.progSet[g.text] = struct{}{}
+			r.writtenSet[r.written[i].text] = struct{}{}
+		}
+	}
+	first := new([256]bool)
+	for _, p := range r.anyArg {
+		if p.class != "" || p.glob.lit == "" {
+			return
+		}
+		first[p.glob.lit[0]] = true
+	}
+	r.argFirst = first
+}
+
+// mayMatchArg is a quick answer whether any_arg may match the word.
+func (r *rule) mayMatchArg(t *token) bool {
+	return r.argFirst == nil || t.wild || t.dyn && t.head != "" && r.argFirst[t.head[0]] ||
+		!t.dyn && t.text != "" && r.argFirst[t.text[0]]
 }
 
 // strict reports whether the rule restricts: it then matches in every spelling,

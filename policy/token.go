@@ -15,6 +15,8 @@ type token struct {
 	wild bool
 	// multi: the word may become any number of words.
 	multi bool
+	// operand: whatever the word becomes, it is meant as operands, not as options.
+	operand bool
 	// repl is the text in a dynamic word that another program will replace, such
 	// as the "{}" of find and xargs.
 	repl string
@@ -98,17 +100,23 @@ func triAnd(a, b tri) tri { return min(a, b) }
 // glob is a pattern for one word: "*" stands for any text, "?" for one byte.
 type glob struct {
 	text string
+	lit  string // what stands in front of the first "*" or "?"
 	meta bool
 }
 
-func newGlob(s string) glob { return glob{text: s, meta: strings.ContainsAny(s, "*?")} }
+func newGlob(s string) glob {
+	if i := strings.IndexAny(s, "*?"); i >= 0 {
+		return glob{text: s, lit: s[:i], meta: true}
+	}
+	return glob{text: s, lit: s}
+}
 
 // match compares the whole of s with the pattern.
 func (g glob) match(s string) bool {
 	if !g.meta {
 		return g.text == s
 	}
-	return globMatch(g.text, s)
+	return strings.HasPrefix(s, g.lit) && globMatch(g.text[len(g.lit):], s[len(g.lit):])
 }
 
 // globMatch is the usual two-pointer match with one point to come back to.
@@ -136,9 +144,26 @@ func globMatch(pat, s string) bool {
 }
 
 // fold returns the pattern for words in lower case.
-func (g glob) fold() glob { return glob{text: strings.ToLower(g.text), meta: g.meta} }
+func (g glob) fold() glob { return newGlob(strings.ToLower(g.text)) }
 
-// matchToken compares a word that may be known only in part.
+// matchArg compares a word anywhere among the arguments. An unknown word so seldom
+// is the one that a rule looks for that it only counts where what is certain of it
+// already reaches the fixed part of the pattern.
+func (g glob) matchArg(t token) tri {
+	if t.known() {
+		return triOf(g.match(t.text))
+	}
+	if t.wild && !t.dyn && !g.meta && globMatch(t.text, g.text) && strings.Count(t.text, "/") == strings.Count(g.text, "/") && (g.text == "" || g.text[0] != '.' || t.text[0] == '.') {
+		return maybe // the shell may expand the word to just this name
+	}
+	if t.head == "" || g.lit == "" && g.text != "*" || !strings.HasPrefix(t.head, g.lit) {
+		return no
+	}
+	return g.matchToken(t)
+}
+
+// matchToken compares a word at a place where a certain word is expected, and that
+// may be known only in part.
 func (g glob) matchToken(t token) tri {
 	if t.known() {
 		return triOf(g.match(t.text))
@@ -146,14 +171,10 @@ func (g glob) matchToken(t token) tri {
 	if g.text == "*" || t.wild && !t.dyn && g.match(t.text) {
 		return yes
 	}
-	lit := g.text
-	if i := strings.IndexAny(lit, "*?"); i >= 0 {
-		lit = lit[:i]
-		if lit+"*" == g.text && strings.HasPrefix(t.head, lit) {
-			return yes
-		}
+	if g.meta && len(g.text) == len(g.lit)+1 && g.text[len(g.lit)] == '*' && strings.HasPrefix(t.head, g.lit) {
+		return yes
 	}
-	if strings.HasPrefix(lit, t.head) || g.meta && strings.HasPrefix(t.head, lit) {
+	if strings.HasPrefix(g.lit, t.head) || g.meta && strings.HasPrefix(t.head, g.lit) {
 		return maybe
 	}
 	return no

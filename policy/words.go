@@ -27,7 +27,10 @@ func (w *walker) appendFields(out []token, word *syntax.Word) []token {
 	if !syntax.SplitBraces(word) {
 		return w.expand(word.Parts, word, true).appendTo(out)
 	}
-	variants, ok := expandBraces(word.Parts, maxBraces)
+	variants, ok := [][]syntax.WordPart(nil), false
+	if n := countBraces(word.Parts); n > 0 && n <= maxBraces {
+		variants, ok = expandBraces(word.Parts, maxBraces)
+	}
 	if !ok {
 		return append(out, unknown(w.source(word), true))
 	}
@@ -63,6 +66,33 @@ func (w *walker) single(word *syntax.Word) token {
 		return token{}
 	}
 	return toks[0]
+}
+
+// countBraces returns how many words the parts expand into, as soon as it is past
+// the limit only that much, and 0 for what is not followed.
+func countBraces(parts []syntax.WordPart) int {
+	product := 1
+	for _, p := range parts {
+		b, ok := p.(*syntax.BraceExp)
+		if !ok {
+			continue
+		}
+		if b.Sequence {
+			return 0
+		}
+		sum := 0
+		for _, e := range b.Elems {
+			n := countBraces(e.Parts)
+			if n == 0 {
+				return 0
+			}
+			sum += n
+		}
+		if product *= sum; product > maxBraces {
+			return product
+		}
+	}
+	return product
 }
 
 // expandBraces returns the words that brace expansion makes, as lists of parts.
@@ -138,14 +168,6 @@ func (x *expansion) text(s string) {
 	x.some = x.some || s != ""
 }
 
-// glob notes that an unquoted glob character follows.
-func (x *expansion) glob() {
-	if !x.dyn && !x.wild {
-		x.head = x.cur.String()
-	}
-	x.wild = true
-}
-
 // unknown notes a part that only the run knows.
 func (x *expansion) unknown(multi bool) {
 	if !x.dyn && !x.wild {
@@ -184,19 +206,15 @@ func (x *expansion) value(s string, quoted bool) {
 
 // globbed appends unquoted characters, in which glob characters are alive.
 func (x *expansion) globbed(s string) {
-	for s != "" {
-		i := strings.IndexAny(s, "*?[")
-		if i < 0 {
-			x.text(s)
-			return
+	for i := 0; i < len(s) && !x.wild; i++ {
+		if s[i] == '*' || s[i] == '?' || s[i] == '[' && strings.IndexByte(s[i:], ']') > 0 {
+			if !x.dyn {
+				x.head = x.cur.String() + s[:i]
+			}
+			x.wild = true
 		}
-		x.text(s[:i])
-		if s[i] != '[' || strings.IndexByte(s[i:], ']') > 0 {
-			x.glob()
-		}
-		x.text(s[i : i+1])
-		s = s[i+1:]
 	}
+	x.text(s)
 }
 
 func (x *expansion) part(p syntax.WordPart, first, quoted bool) {
@@ -236,7 +254,10 @@ func (x *expansion) part(p syntax.WordPart, first, quoted bool) {
 		x.w.inner(p.X)
 		x.unknown(false)
 	case *syntax.ExtGlob:
-		x.glob()
+		if !x.dyn && !x.wild {
+			x.head = x.cur.String()
+		}
+		x.wild = true
 		x.text(p.Op.String() + p.Pattern.Value + ")")
 	default:
 		x.unknown(true)
@@ -259,19 +280,20 @@ func (x *expansion) lit(s string, first, quoted bool) {
 	if first && strings.HasPrefix(s, `\~`) {
 		x.text("./")
 	}
-	for s != "" {
-		i := strings.IndexByte(s, '\\')
-		if i < 0 || i+1 >= len(s) {
-			x.globbed(s)
-			return
+	from := 0
+	for i := 0; i+1 < len(s); i++ {
+		if s[i] != '\\' {
+			continue
 		}
-		x.globbed(s[:i])
-		if s[i+1] != '\n' {
-			x.text(s[i+1 : i+2])
+		x.globbed(s[from:i])
+		i++
+		from = i + 1
+		if s[i] != '\n' {
+			x.text(s[i : i+1])
 			x.quoted = true
 		}
-		s = s[i+2:]
 	}
+	x.globbed(s[from:])
 }
 
 // unescape resolves the backslashes in front of the given bytes and newlines.

@@ -308,7 +308,9 @@ func (w *walker) xargs(it *item, in input) {
 func withInput(words []token, repl string) []token {
 	out := slices.Clone(words)
 	if repl == "" {
-		return append(out, unknown("…", true))
+		more := unknown("…", true)
+		more.operand = true
+		return append(out, more)
 	}
 	for i, t := range out {
 		if j := strings.Index(t.text, repl); j >= 0 && !t.dyn {
@@ -336,24 +338,45 @@ func (w *walker) parallel(it *item, in input) {
 	for n < len(rest) && !strings.HasPrefix(rest[n].certain(), ":::") {
 		n++
 	}
-	words, values := rest[:n], rest[n:]
-	if len(words) > 0 {
-		t := joinCode(words)
-		if !strings.Contains(t.text, "{") {
-			t.text += " {}"
+	w.parallelCode(it, rest[:n], rest[n:])
+}
+
+// maxParallel bounds the literal values that parallel's code is judged with.
+const maxParallel = 8
+
+// parallelCode judges the code once for each literal value, or for an unknown one.
+func (w *walker) parallelCode(it *item, words, values []token) {
+	literals := []token{}
+	for _, v := range values {
+		if !v.known() || strings.HasPrefix(v.text, "::::") || len(values) > maxParallel {
+			literals = nil
+			break
 		}
-		if !t.dyn {
-			t.dyn, t.repl = true, "{}"
+		if v.text != ":::" && v.text != ":::+" {
+			literals = append(literals, v)
 		}
+	}
+	if len(words) == 0 {
+		if len(literals) == 0 {
+			w.a.opaque(joinVia(w.via, it.base), it.display(), "the commands come from an unknown input")
+		}
+		for _, v := range literals {
+			w.code(v, it.base, nil, true)
+		}
+		return
+	}
+	t := joinCode(words)
+	if !strings.Contains(t.text, "{}") {
+		t.text += " {}"
+	}
+	if len(literals) == 0 && !t.dyn {
+		t.dyn, t.repl = true, "{}"
+	}
+	if t.dyn {
 		w.code(t, it.base, nil, true)
 		return
 	}
-	if len(values) == 0 {
-		w.a.opaque(joinVia(w.via, it.base), it.display(), "the commands come from an unknown input")
-	}
-	for _, v := range values {
-		if !strings.HasPrefix(v.text, ":::") || v.dyn {
-			w.code(v, it.base, nil, true)
-		}
+	for _, v := range literals {
+		w.code(literal(strings.ReplaceAll(t.text, "{}", v.text)), it.base, nil, true)
 	}
 }
