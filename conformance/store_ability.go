@@ -118,6 +118,17 @@ func (s *storeSuite) testCompact(t *testing.T) {
 	}
 	wantValue(t, st, tblIDs, kv.ID(1), bigValue(1))
 	putMany(t, st, 1<<20)
+	view(t, st, func(r kv.Reader) error {
+		update(t, st, func(w kv.Writer) error { return w.Delete(tblIDs, kv.ID(16)) })
+		if _, err := c.Compact(t.Context()); err != nil {
+			t.Errorf("Compact under a reader: %v", err)
+		}
+		v, _, err := r.Get(tblIDs, kv.ID(16))
+		if string(v) != string(bigValue(16)) {
+			t.Error("Compact took the data of a reader's snapshot away")
+		}
+		return err
+	})
 	cancelled, cancel := context.WithCancel(t.Context())
 	cancel()
 	_, err = c.Compact(cancelled)

@@ -16,18 +16,19 @@ const pageSize = 8192
 // backupPages is how many pages a backup copies between two looks at its context.
 const backupPages = 256
 
-// Compact implements kv.Compacter. Updates wait while it works.
+// Compact implements kv.Compacter. Updates wait while it works. Under a reader of an
+// old snapshot the file shrinks only later, when the log can be moved into it.
 func (s *Store) Compact(ctx context.Context) (reclaimed int64, err error) {
 	err = s.withWriter(ctx, func(*conn) error {
 		before, err := s.size()
 		if err != nil {
 			return err
 		}
-		if err := s.vacuum(ctx, vacuumPages, func() bool { return false }); err != nil {
+		if err := s.vacuum(ctx, vacuumPages, func(bool) bool { return true }); err != nil {
 			return err
 		}
 		after, err := s.size()
-		reclaimed = before - after
+		reclaimed = max(0, before-after)
 		return err
 	})
 	return reclaimed, err
@@ -69,7 +70,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	}
 	defer removeDatabase(tmp)
 	err = s.withReader(ctx, func(c *conn) error {
-		return s.mapErr(ctx, copyPages(ctx, c, tmp))
+		return mapError(copyPages(ctx, c, tmp), tmp)
 	})
 	if err != nil {
 		return err

@@ -16,7 +16,8 @@ const fullBelow = 1 << 20
 // mapErr turns an error of the database into one of kv, or into the error of ctx
 // when that is why it stopped.
 func (s *Store) mapErr(ctx context.Context, err error) error {
-	if errors.Is(err, sqlite3.INTERRUPT) && ctx.Err() != nil {
+	// A wait for a foreign lock that ctx ends is reported as busy.
+	if ctx.Err() != nil && (errors.Is(err, sqlite3.INTERRUPT) || errors.Is(err, sqlite3.BUSY)) {
 		return ctx.Err()
 	}
 	return mapError(err, s.path)

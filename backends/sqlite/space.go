@@ -88,8 +88,23 @@ func (s *Store) roomToCommit(guard *kv.Guard) error {
 	return s.hasRoom()
 }
 
+// roomToReclaim moves the log into the file when the disk is nearly full, so that an
+// update which frees space finds the log's room free. Whether that is enough, the
+// update itself will tell.
+func (s *Store) roomToReclaim() error {
+	free, err := freeSpace(s.path)
+	if err != nil {
+		return err
+	}
+	if free < 2*kv.Reserve {
+		_, _ = s.truncateWAL(walForceWait)
+	}
+	return nil
+}
+
 // giveBack returns space to the file system while the disk is nearly full: the log,
-// then free pages until there is room again.
+// then free pages until there is room again. A reader of an old snapshot prevents
+// both; then there is nothing to give.
 func (s *Store) giveBack() error {
 	free, err := freeSpace(s.path)
 	if err != nil {
@@ -98,24 +113,26 @@ func (s *Store) giveBack() error {
 	if free >= 2*kv.Reserve+s.wal.bytes {
 		return nil
 	}
-	return s.vacuum(context.Background(), vacuumPagesFull, func() bool {
+	return s.vacuum(context.Background(), vacuumPagesFull, func(logEmpty bool) bool {
 		free, err := freeSpace(s.path)
-		return err == nil && free >= 2*kv.Reserve
+		return logEmpty && err == nil && free < 2*kv.Reserve
 	})
 }
 
 // vacuum moves the log into the file and cuts free pages off its end, step pages at
-// a time, until enough says so or none is left.
-func (s *Store) vacuum(ctx context.Context, step int, enough func() bool) error {
+// a time, while more says so and some are left. more learns whether the log could be
+// emptied, without which the file does not shrink yet.
+func (s *Store) vacuum(ctx context.Context, step int, more func(logEmpty bool) bool) error {
 	for {
-		if err := s.truncateWAL(walForceWait); err != nil {
+		logEmpty, err := s.truncateWAL(walForceWait)
+		if err != nil {
 			return s.mapErr(ctx, err)
 		}
 		pages, err := s.writer.query(s.writer.freeCount)
 		if err != nil {
 			return s.mapErr(ctx, err)
 		}
-		if pages == 0 || enough() {
+		if pages == 0 || !more(logEmpty) {
 			return nil
 		}
 		if err := ctx.Err(); err != nil {

@@ -76,7 +76,11 @@ func (s *Store) startWriter(ctx context.Context) (err error) {
 		return err
 	}
 	s.writer = c
-	s.wal.unsynced = true // a process that died may have left such a log
+	// A process that died may have left a log, synced or not.
+	s.wal.unsynced = true
+	if info, err := os.Stat(s.path + walSuffix); err == nil {
+		s.wal.bytes = info.Size()
+	}
 	c.db.WALHook(s.noteWAL)
 	return nil
 }
@@ -207,10 +211,12 @@ func (s *Store) giveReader(c *conn) {
 // Update implements kv.Store. Updates run one after the other, so fn runs once.
 func (s *Store) Update(ctx context.Context, mode kv.Mode, fn func(kv.Writer) error) error {
 	return s.withWriter(ctx, func(c *conn) error {
-		if mode&kv.Reclaim == 0 {
-			if err := s.roomToBegin(); err != nil {
-				return err
-			}
+		room := s.roomToBegin
+		if mode&kv.Reclaim != 0 {
+			room = s.roomToReclaim
+		}
+		if err := room(); err != nil {
+			return err
 		}
 		if err := s.transact(ctx, c, mode, fn); err != nil {
 			return err
@@ -319,5 +325,10 @@ func (s *Store) Close() error {
 // closeWriter moves the log into the file, durably, and ends the writing
 // connection, at which SQLite removes the empty sidecars.
 func (s *Store) closeWriter() error {
-	return errors.Join(s.writer.setSync(kv.Durable), s.truncateWAL(busyWait), s.writer.close())
+	err := s.writer.setSync(kv.Durable)
+	done, truncErr := s.truncateWAL(busyWait)
+	if !done && truncErr == nil {
+		truncErr = fmt.Errorf("the log stays beside the file, another program reads it: %w", kv.ErrLocked)
+	}
+	return errors.Join(err, truncErr, s.writer.close())
 }

@@ -48,7 +48,7 @@ func (s *Store) afterCommit(mode kv.Mode) error {
 	if s.wal.bytes >= max(s.wal.nextBytes, walStepBytes) {
 		s.wal.nextBytes = s.wal.bytes + walStepBytes
 		if s.wal.bytes >= walForceBytes {
-			_ = s.truncateWAL(walForceWait)
+			_, _ = s.truncateWAL(walForceWait)
 		} else {
 			_, _, _ = s.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
 		}
@@ -69,16 +69,19 @@ func (s *Store) mustSync() error {
 	return s.writer.db.Exec(fmt.Sprintf(`PRAGMA user_version=%d`, formatVersion))
 }
 
-// truncateWAL moves the whole log into the file and cuts it to nothing, waiting
-// at most wait for readers of old snapshots.
-func (s *Store) truncateWAL(wait time.Duration) error {
+// truncateWAL moves the whole log into the file and cuts it to nothing, waiting at
+// most wait for readers of old snapshots. done is false when one is still there.
+func (s *Store) truncateWAL(wait time.Duration) (done bool, err error) {
 	db := s.writer.db
 	if err := db.BusyTimeout(wait); err != nil {
-		return err
+		return false, err
 	}
-	_, _, err := db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
-	if err == nil {
+	_, _, err = db.WALCheckpoint("main", sqlite3.CHECKPOINT_TRUNCATE)
+	if done = err == nil; done {
 		s.wal = walState{} // a checkpoint syncs the log before it moves it
 	}
-	return errors.Join(err, db.BusyTimeout(busyWait))
+	if errors.Is(err, sqlite3.BUSY) {
+		err = nil
+	}
+	return done, errors.Join(err, db.BusyTimeout(busyWait))
 }
