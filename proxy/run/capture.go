@@ -91,10 +91,12 @@ func cutEnd(p []byte) []byte {
 
 // cutStart drops the end of a character from the start of p.
 func cutStart(p []byte) []byte {
-	for i := 0; i < utf8.UTFMax && i < len(p); i++ {
-		if utf8.RuneStart(p[i]) {
-			return p[i:]
-		}
+	n := 0
+	for n < len(p) && !utf8.RuneStart(p[n]) {
+		n++
 	}
-	return p
+	if n >= utf8.UTFMax {
+		return p // no character has so many further bytes
+	}
+	return p[n:]
 }

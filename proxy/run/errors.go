@@ -8,7 +8,6 @@ var (
 	errNotDir   = errors.New("not a directory")
 	errNotFound = errors.New("command not found")
 	errIsDir    = errors.New("is a directory")
-	errBinary   = errors.New("cannot execute binary file")
 )
 
 // Error is a failure to run a command: avfs's own when Run returns it, the

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"io"
 	"os"
+	"time"
 )
 
 // feed forwards the caller's input to the child. Its goroutine is stopped by
@@ -27,6 +28,7 @@ func startFeed(src io.Reader, pipe *os.File) *feed {
 func (f *feed) run(src io.Reader) {
 	defer close(f.done)
 	defer closeAll(f.pipe)
+	defer f.abort.close()
 	buf := make([]byte, 32<<10)
 	for {
 		n, err := src.Read(buf)
@@ -44,21 +46,24 @@ func (f *feed) run(src io.Reader) {
 	}
 }
 
-// stop ends the forwarding and returns what went wrong with reading. It waits
-// for the goroutine only if its Read can be interrupted.
+// stop ends the forwarding and returns what went wrong with reading. A Read that
+// cannot be interrupted is left alone, also one of a file that another process
+// read empty in the moment between being ready and being read.
 func (f *feed) stop() error {
 	closeAll(f.pipe)
 	if f.abort != nil {
 		f.abort.stop()
-		<-f.done
-		f.abort.close()
+		select {
+		case <-f.done:
+		case <-time.After(abortLimit):
+		}
 	}
-	select {
-	case <-f.done:
+	if closed(f.done) {
 		return f.err
-	default:
-		return nil
 	}
+	return nil
 }
+
+const abortLimit = 100 * time.Millisecond
 
 var errAborted = errors.New("run is over")

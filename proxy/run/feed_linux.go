@@ -18,7 +18,11 @@ type abort struct {
 
 func (a *abort) stop() { a.once.Do(func() { closeAll(a.wake) }) }
 
-func (a *abort) close() { closeAll(a.wait) }
+func (a *abort) close() {
+	if a != nil {
+		closeAll(a.wait, a.wake)
+	}
+}
 
 // interruptible returns a reader of the same data whose Read the abort ends. It
 // works on files: their readiness can be waited for without reading, so nothing

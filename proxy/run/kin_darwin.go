@@ -8,6 +8,7 @@ import (
 	"os/signal"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"time"
 
@@ -40,19 +41,27 @@ func newKin(s *Spec) *kin {
 	return k
 }
 
-// fork starts the leader by start. Forks are serialised, as withDefaultSignals
-// wants, by the lock that package syscall takes anyway.
-func (k *kin) fork(_ *os.ProcAttr, start func() (*os.Process, error)) error {
-	proc, err := start()
+// fork starts the leader.
+func (k *kin) fork(attr *os.ProcAttr, path string, argv []string) (*os.Process, error) {
+	forks.Lock()
+	defer forks.Unlock()
+	proc, err := startProcess(path, argv, attr)
 	if err != nil {
-		return err
+		return nil, err
 	}
 	k.proc, k.leader = proc, proc.Pid
 	if p, err := readProcess(k.leader); err == nil {
 		k.since = p.start
 	}
-	return nil
+	return proc, nil
 }
+
+// forks serialises forks, because signal dispositions belong to the process.
+var forks sync.Mutex
+
+// needsHop reports false: the child is a copy of this process here, which goes on
+// meanwhile.
+func needsHop(_, _ string) bool { return false }
 
 // withDefaultSignals calls fork so that the child ignores no signal; see the Linux
 // form. There is no access to the thread's mask here, so a signal that was blocked

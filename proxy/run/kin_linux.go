@@ -44,10 +44,10 @@ func newKin(s *Spec) *kin {
 	return k
 }
 
-// fork starts the leader by start, whose attributes it completes.
-func (k *kin) fork(attr *os.ProcAttr, start func() (*os.Process, error)) error {
+// fork starts the leader and registers it.
+func (k *kin) fork(attr *os.ProcAttr, path string, argv []string) (*os.Process, error) {
 	if err := host.enter(k); err != nil {
-		k.limits = append(k.limits, "orphans could not be adopted: "+err.Error())
+		k.limit("orphans could not be adopted: " + err.Error())
 	}
 	host.mu.Lock()
 	defer host.mu.Unlock()
@@ -60,20 +60,20 @@ func (k *kin) fork(attr *os.ProcAttr, start func() (*os.Process, error)) error {
 	if k.group != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, k.group.fd()
 	}
-	proc, err := start()
+	proc, err := startProcess(path, argv, attr)
 	if err != nil && k.group != nil {
 		// The kernel may refuse the cgroup and not the program; the errors of
 		// the two look the same.
 		attr.Sys.UseCgroupFD = false
-		if proc, err = start(); err == nil {
+		if proc, err = startProcess(path, argv, attr); err == nil {
 			k.dropGroup("the cgroup was refused")
 		}
 	}
 	if err != nil {
-		return err
+		return nil, err
 	}
 	k.proc, k.leader = proc, proc.Pid
-	return nil
+	return proc, nil
 }
 
 func childrenNow() map[int]uint64 {
@@ -348,4 +348,15 @@ func maxRSS(state *os.ProcessState) int64 {
 		return ru.Maxrss << 10
 	}
 	return 0
+}
+
+// needsHop reports whether the child's directory or program is in a FUSE file
+// system, which this process may serve; see package hop.
+func needsHop(dir, path string) bool {
+	return dir != "" && onFUSE(dir) || onFUSE(under(dir, path))
+}
+
+func onFUSE(path string) bool {
+	var st unix.Statfs_t
+	return unix.Statfs(path, &st) == nil && st.Type == unix.FUSE_SUPER_MAGIC
 }

@@ -3,9 +3,7 @@
 package run
 
 import (
-	"bytes"
 	"errors"
-	"io"
 	"os"
 	"path/filepath"
 	"strings"
@@ -87,21 +85,4 @@ func shellCode(err error) int {
 		return ExitNotFound
 	}
 	return ExitNotExecutable
-}
-
-// isBinary reports whether a shell would refuse to read the file as a script: its
-// first line has a NUL byte.
-func isBinary(path, dir string) bool {
-	f, err := os.Open(under(dir, path))
-	if err != nil {
-		return true
-	}
-	defer closeAll(f)
-	buf := make([]byte, 256)
-	n, err := io.ReadFull(f, buf)
-	if err != nil && !errors.Is(err, io.ErrUnexpectedEOF) && !errors.Is(err, io.EOF) {
-		return true
-	}
-	line, _, _ := bytes.Cut(buf[:n], []byte("\n"))
-	return bytes.IndexByte(line, 0) >= 0
 }

@@ -6,6 +6,7 @@ import (
 	"os"
 	"strconv"
 	"strings"
+	"time"
 
 	"golang.org/x/sys/unix"
 )
@@ -123,12 +124,31 @@ func ownChildren() ([]int, error) {
 // hasEnv reports whether the process was executed with the entry in its
 // environment. A process that may not be inspected has not.
 func hasEnv(pid int, entry string) bool {
-	env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
-	if err != nil || entry == "" {
+	if entry == "" {
 		return false
 	}
-	return bytes.Contains(append([]byte{0}, env...), []byte("\x00"+entry+"\x00"))
+	base := "/proc/" + strconv.Itoa(pid)
+	var buf [16]byte
+	for end := time.Now().Add(execLimit); ; time.Sleep(pollFirst) {
+		env, err := os.ReadFile(base + "/environ")
+		if err != nil {
+			return false
+		}
+		if len(env) > 0 {
+			return bytes.Contains(append([]byte{0}, env...), []byte("\x00"+entry+"\x00"))
+		}
+		// Neither environment nor arguments: it is just being executed, or it
+		// is ending.
+		args, err := readSmall(base+"/cmdline", buf[:])
+		if err != nil || len(args) > 0 || time.Now().After(end) {
+			return false
+		}
+	}
 }
+
+// execLimit is how long a process may be without arguments until it counts as one
+// that has erased them.
+const execLimit = 200 * time.Millisecond
 
 // ownPidfds lists the processes that this process holds a pidfd of. Package os
 // holds one for every child that it will wait for.

@@ -244,12 +244,13 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	}
 	t := &task{spec: &s, res: &res, cancelled: ctx.Done(), interrupts: s.Interrupt}
 	err := t.start()
+	if err == nil {
+		err = t.supervise()
+	}
+	res.Duration = time.Since(res.Started)
 	if err != nil {
-		res.Duration = time.Since(res.Started)
 		return res, t.failed(err)
 	}
-	t.supervise()
-	res.Duration = time.Since(res.Started)
 	return res, nil
 }
 

@@ -69,11 +69,7 @@ func (t *task) start() error {
 	if err != nil {
 		p.close()
 		t.kin.close()
-		var own *Error
-		if errors.As(err, &own) {
-			return err
-		}
-		return classify(t.spec.Argv[0], err)
+		return t.startError(err)
 	}
 	p.closeChild()
 	t.ended = watchLeader(proc)
@@ -86,4 +82,13 @@ func (t *task) start() error {
 		t.feed = startFeed(t.spec.Stdin, p.stdin)
 	}
 	return nil
+}
+
+// startError decides whose failure err is.
+func (t *task) startError(err error) error {
+	var own *Error
+	if errors.As(err, &own) {
+		return err
+	}
+	return classify(t.spec.Argv[0], err)
 }

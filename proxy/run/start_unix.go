@@ -4,51 +4,71 @@ package run
 
 import (
 	"errors"
+	"io"
 	"os"
 	"syscall"
-	"time"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/agentvfs/avfs/proxy/run/internal/hop"
 )
 
-// spawn starts the program at path, or has /bin/sh read it when it is a script
+// spawn starts the program at path, or has a shell read it when it is a script
 // without an interpreter line.
 func (t *task) spawn(path string, p *pipes) (*os.Process, error) {
-	argv := t.spec.Argv
-	proc, err := t.startProcess(path, argv, p)
-	if errors.Is(err, syscall.ENOEXEC) {
-		if isBinary(path, t.spec.Dir) {
-			return nil, &notStarted{code: ExitNotExecutable, path: argv[0], err: errBinary}
-		}
-		argv = append([]string{"sh", path}, argv[1:]...)
-		proc, err = t.startProcess("/bin/sh", argv, p)
-	}
-	return proc, err
-}
-
-// startProcess forks and executes. A file that was just written can be busy for
-// a moment because another fork still holds the writer's descriptor, so that
-// error is tried again.
-func (t *task) startProcess(path string, argv []string, p *pipes) (*os.Process, error) {
 	attr := &os.ProcAttr{
 		Dir:   t.spec.Dir,
 		Env:   t.kin.mark(t.spec.Env),
 		Files: p.child[:],
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
-	var proc *os.Process
-	err := t.kin.fork(attr, func() (*os.Process, error) {
-		var err error
-		for pause := time.Millisecond; ; pause *= 4 {
-			err = withDefaultSignals(func() (err error) {
-				proc, err = os.StartProcess(path, argv, attr)
-				return err
-			})
-			if !errors.Is(err, syscall.ETXTBSY) || pause > 100*time.Millisecond {
-				return proc, err
-			}
-			time.Sleep(pause)
+	argv := t.spec.Argv
+	if needsHop(t.spec.Dir, path) {
+		return t.spawnHop(path, attr)
+	}
+	proc, err := t.kin.fork(attr, path, argv)
+	if errors.Is(err, syscall.ENOEXEC) && !hop.IsBinary(under(t.spec.Dir, path)) {
+		proc, err = t.kin.fork(attr, hop.Shell, hop.ShellArgs(path, argv))
+	}
+	return proc, err
+}
+
+// spawnHop starts the program by way of package hop. The error that comes then
+// comes through t.startup.
+func (t *task) spawnHop(path string, attr *os.ProcAttr) (*os.Process, error) {
+	r, w, err := os.Pipe()
+	if err != nil {
+		return nil, &Error{Op: "open pipes", Err: err}
+	}
+	defer closeAll(w)
+	args := hop.Args(attr.Dir, path, t.spec.Argv)
+	attr.Dir = ""
+	attr.Files = append(attr.Files, w)
+	proc, err := t.kin.fork(attr, hop.Self, args)
+	if err != nil {
+		closeAll(r)
+		return nil, &Error{Op: "start", Path: hop.Self, Err: err}
+	}
+	startup := make(chan error, 1)
+	t.startup = startup
+	go func() { // ends when the child has executed the program, or ended
+		defer closeAll(r)
+		text, err := io.ReadAll(r)
+		if err == nil {
+			err = hop.Parse(text)
 		}
+		startup <- err
+	}()
+	return proc, nil
+}
+
+// startProcess forks and executes with default signal dispositions.
+func startProcess(path string, argv []string, attr *os.ProcAttr) (proc *os.Process, err error) {
+	err = hop.Busy(func() error {
+		return withDefaultSignals(func() error {
+			proc, err = os.StartProcess(path, argv, attr)
+			return err
+		})
 	})
 	return proc, err
 }
@@ -56,10 +76,6 @@ func (t *task) startProcess(path string, argv []string, p *pipes) (*os.Process, 
 // classify tells the command's own start errors from avfs's: a missing or
 // unsuitable program from a system without room for another process.
 func classify(path string, err error) error {
-	var ns *notStarted
-	if errors.As(err, &ns) {
-		return err
-	}
 	var no syscall.Errno
 	if !errors.As(err, &no) {
 		return &Error{Op: "start", Path: path, Err: err}

@@ -24,11 +24,14 @@ type task struct {
 	spec *Spec
 	res  *Result
 
-	kin    *kin
-	ended  <-chan struct{} // closed when the leader has ended; it is not reaped then
-	drains []*drain
-	dry    chan struct{} // closed when all drains have ended
-	feed   *feed         // nil without stdin
+	kin   *kin
+	ended <-chan struct{} // closed when the leader has ended; it is not reaped then
+	// startup delivers why the program could not be executed after all, or nil;
+	// it is nil itself when that is known.
+	startup <-chan error
+	drains  []*drain
+	dry     chan struct{} // closed when all drains have ended
+	feed    *feed         // nil without stdin
 
 	cancelled  <-chan struct{}
 	interrupts <-chan os.Signal
@@ -49,14 +52,23 @@ func (t *task) failed(err error) error {
 	return nil
 }
 
-// supervise follows a started command to its end and fills in the result.
-func (t *task) supervise() {
+// supervise follows a started command to its end and fills in the result. Its
+// errors are those of start.
+func (t *task) supervise() error {
 	defer t.kin.close()
 	t.drain()
 	t.watch()
 	t.settle()
 	t.collect()
 	t.conclude()
+	if t.startup == nil || !t.over() || t.res.Status != Completed {
+		return nil
+	}
+	if err := <-t.startup; err != nil {
+		t.res.LeaderCode = -1
+		return t.startError(err)
+	}
+	return nil
 }
 
 // drain starts reading the child's output.
