@@ -15,7 +15,11 @@ import (
 // Node boundaries depend on the old tree and the changes only, never on ids, so
 // the same operations give the same digests in every store.
 func Apply(ctx context.Context, src Source, root Ref, changes Changes, sink Sink) (Ref, error) {
-	a := &applier{src: src, sink: sink, feed: feed{next: changes}}
+	a := &applier{src: src, sink: sink, feed: feed{next: changes}, shape: standardShape()}
+	return a.apply(ctx, root)
+}
+
+func (a *applier) apply(ctx context.Context, root Ref) (Ref, error) {
 	if err := a.feed.advance(); err != nil {
 		return Ref{}, err
 	}
@@ -35,7 +39,7 @@ func Apply(ctx context.Context, src Source, root Ref, changes Changes, sink Sink
 		return Ref{}, err
 	}
 	for _, ref := range a.dead {
-		sink.Dead(ref)
+		a.sink.Dead(ref)
 	}
 	return next, nil
 }
@@ -47,11 +51,12 @@ func Apply(ctx context.Context, src Source, root Ref, changes Changes, sink Sink
 // subtree, since only those may yet be joined with a node outside it. So nothing
 // is stored in vain, and memory holds a few drafts per level.
 type applier struct {
-	src  Source
-	sink Sink
-	feed feed
-	run  leafRun
-	dead []Ref
+	src   Source
+	sink  Sink
+	shape shape
+	feed  feed
+	run   leafRun
+	dead  []Ref
 }
 
 // item is one child of a branch under construction.
@@ -254,7 +259,7 @@ func (a *applier) settle(ctx context.Context, level int, items []item, last bool
 	}
 	var out []item
 	for rest := sizes; len(items) > 0; {
-		n, size := rest.cut(packing(last, false))
+		n, size := rest.cut(a.shape, packing(last, false))
 		first, final := len(out) == 0, n == len(items)
 		it := item{sep: items[0].sep, draft: &draft{level: level, size: size, items: items[:n:n]}}
 		if err := a.storeInner(it.draft.items, first, final); err != nil {

@@ -33,7 +33,7 @@ func Audit(ctx context.Context, src Source, root Ref,
 	if root.IsZero() {
 		return nil
 	}
-	c := &checker{src: src, enter: enter, report: report}
+	c := &checker{src: src, enter: enter, report: report, shape: standardShape()}
 	return c.node(ctx, place{ref: root, above: -1, last: true})
 }
 
@@ -41,6 +41,7 @@ type checker struct {
 	src    Source
 	enter  func(Ref) (bool, error)
 	report func(Damage) error
+	shape  shape
 }
 
 // place is where a node stands in its tree.
@@ -70,7 +71,7 @@ func (c *checker) node(ctx context.Context, p place) error {
 	if err != nil {
 		return c.damaged(p, err)
 	}
-	if reason := sizeFault(n, p); reason != "" {
+	if reason := c.sizeFault(n, p); reason != "" {
 		if err := c.damaged(p, &CorruptError{Ref: p.ref, Reason: reason}); err != nil {
 			return err
 		}
@@ -130,23 +131,24 @@ func (n *Node) within(low, high []byte) bool {
 
 // sizeFault returns how n is out of shape, or "". Such a node is still read
 // correctly; only Apply can have made it.
-func sizeFault(n *Node, p place) string {
+func (c *checker) sizeFault(n *Node, p place) string {
 	root := p.above < 0
 	switch {
 	case root && !n.IsLeaf() && n.Len() < 2:
 		return "root with a single child"
-	case !p.last && n.size < MinNode:
+	case !p.last && n.size < c.shape.min:
 		return "node too small"
-	case n.size > NodeSize && !n.hasLarge():
+	case n.size > c.shape.node && !n.hasLarge(c.shape.min):
 		return "node too large"
 	}
 	return ""
 }
 
-// hasLarge reports whether n has an entry that may keep it from being divided.
-func (n *Node) hasLarge() bool {
+// hasLarge reports whether n has an entry of about the given size or more,
+// which may keep it from being divided.
+func (n *Node) hasLarge(size int) bool {
 	for i := range n.Len() {
-		if len(n.Key(i))+len(n.Value(i))+entryOverhead >= MinNode {
+		if len(n.Key(i))+len(n.Value(i))+entryOverhead+idSize >= size {
 			return true
 		}
 	}

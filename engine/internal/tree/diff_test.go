@@ -55,7 +55,7 @@ func TestDiffOfARun(t *testing.T) {
 		gone := len(s.nodes(t, root)) - len(s.nodes(t, next))
 		for _, pair := range [][2]Ref{{root, next}, {next, root}} {
 			keys, reads := countDiff(t, s, pair[0], pair[1])
-			if keys != r[1]-r[0] || reads > gone+6*s.height(t, root) {
+			if keys != r[1]-r[0] || reads > gone+4*s.height(t, root) {
 				t.Errorf("%v: %d keys, %d nodes gone, %d reads", r, keys, gone, reads)
 			}
 		}

@@ -170,43 +170,105 @@ func forge(s *memStore, level int, keys []string, children ...Ref) Ref {
 	return ref
 }
 
-// Nodes that are sound each but make no tree must end in ErrCorrupt or in a
-// wrong but orderly answer, never in a panic or a loop.
+// Nodes that are sound each but make no tree must be found by Audit, and end
+// elsewhere in ErrCorrupt or in an orderly answer, never in a panic or a loop.
 func TestForgedTrees(t *testing.T) {
 	s := newMemStore()
-	leaf := forge(s, 0, []string{"a", "m", "z"})
-	small := forge(s, 0, []string{"b"})
-	full := s.apply(t, Ref{}, numbers(0, 90)...)
-	for name, root := range map[string]Ref{
-		"overlap":      forge(s, 1, []string{"", "b"}, leaf, leaf),
-		"same twice":   forge(s, 1, []string{"", "n"}, small, small),
-		"level":        forge(s, 2, []string{"", "c"}, small, small),
-		"deeper":       forge(s, 1, []string{"", "c"}, forge(s, 1, []string{"", "b"}, small, small), small),
-		"lone child":   forge(s, 1, []string{""}, leaf),
-		"small nodes":  forge(s, 1, []string{"", "c"}, small, forge(s, 0, []string{"d"})),
-		"out of range": forge(s, 1, []string{"", "z"}, full, small),
+	leaf := func(keys ...string) Ref { return forge(s, 0, keys) }
+	ab, cd := leaf("a", "b"), leaf("c", "d")
+	large := s.apply(t, Ref{}, put("x", strings.Repeat("x", NodeSize)), put("y", strings.Repeat("y", NodeSize)))
+	for name, c := range map[string]struct {
+		root Ref
+		want string
+	}{
+		"key too low":    {forge(s, 1, []string{"", "d"}, ab, cd), "keys outside the bounds in the parent"},
+		"key too high":   {forge(s, 1, []string{"", "b"}, ab, cd), "keys outside the bounds in the parent"},
+		"branch too low": {forge(s, 2, []string{"", "c"}, forge(s, 1, []string{""}, ab), forge(s, 1, []string{"", "c"}, ab, cd)), "keys outside the bounds in the parent"},
+		"same twice":     {forge(s, 1, []string{"", "c"}, ab, ab), "keys outside the bounds in the parent"},
+		"leaf too deep":  {forge(s, 2, []string{"", "c"}, ab, cd), "level does not fit its parent"},
+		"leaf too high":  {forge(s, 1, []string{"", "c"}, ab, forge(s, 1, []string{"", "d"}, cd, leaf("d"))), "level does not fit its parent"},
+		"lone child":     {forge(s, 1, []string{""}, ab), "root with a single child"},
+		"small":          {forge(s, 1, []string{"", "c"}, ab, cd), "node too small"},
+		"sound":          {large, ""},
 	} {
-		if err := Check(t.Context(), s, root); !errors.Is(err, ErrCorrupt) {
+		reasons := map[string]bool{}
+		err := Audit(t.Context(), s, c.root, nil, func(d Damage) error {
+			var corrupt *CorruptError
+			if !errors.As(d.Err, &corrupt) || !strings.Contains(d.Err.Error(), corrupt.Reason) {
+				t.Errorf("%s: %v", name, d.Err)
+			} else {
+				reasons[corrupt.Reason] = true
+			}
+			return nil
+		})
+		if err != nil || reasons[c.want] == (c.want == "") || (c.want == "" && len(reasons) > 0) {
+			t.Errorf("%s: %v, %v", name, reasons, err)
+		}
+		if err := Check(t.Context(), s, c.root); errors.Is(err, ErrCorrupt) == (c.want == "") {
 			t.Errorf("%s: check: %v", name, err)
 		}
-		for _, list := range [][]Change{
-			{del("a"), del("b"), del("m")}, {put("a", "x"), put("c", "y"), put("zz", "z")},
-			{del("z")}, numbers(0, 500), {put("b", "w")},
-		} {
-			next, err := Apply(t.Context(), s, root, Slice(list), s)
-			if err != nil && !errors.Is(err, ErrCorrupt) {
-				t.Errorf("%s: apply: %v", name, err)
-			}
-			for _, other := range []Ref{{}, full, next} {
-				err := Diff(t.Context(), s, root, other, func(_, _, _ []byte) error { return nil })
-				if err != nil && !errors.Is(err, ErrCorrupt) {
-					t.Errorf("%s: diff: %v", name, err)
-				}
-			}
+		useForged(t, s, name, c.root, large)
+	}
+}
+
+// useForged puts a forged tree through every operation.
+func useForged(t *testing.T, s *memStore, name string, root, other Ref) {
+	t.Helper()
+	orderly := func(what string, err error) {
+		t.Helper()
+		if err != nil && !errors.Is(err, ErrCorrupt) {
+			t.Errorf("%s: %s: %v", name, what, err)
 		}
-		if _, _, err := Get(t.Context(), s, root, []byte("b")); err != nil && !errors.Is(err, ErrCorrupt) {
-			t.Errorf("%s: get: %v", name, err)
+	}
+	for _, list := range [][]Change{
+		{del("a"), del("b"), del("c")}, {put("a", "x"), put("c", "y"), put("zz", "z")},
+		{del("d")}, numbers(0, 500), {put("b", "w")},
+	} {
+		next, err := Apply(t.Context(), s, root, Slice(list), s)
+		orderly("apply", err)
+		for _, other := range []Ref{{}, other, next} {
+			orderly("diff", Diff(t.Context(), s, root, other, func(_, _, _ []byte) error { return nil }))
+			orderly("diff", Diff(t.Context(), s, other, root, func(_, _, _ []byte) error { return nil }))
 		}
+	}
+	_, _, err := Get(t.Context(), s, root, []byte("c"))
+	orderly("get", err)
+	c := NewCursor(s, root)
+	for ok := c.Seek(t.Context(), nil); ok; ok = c.Next(t.Context()) {
+	}
+	orderly("cursor", c.Err())
+}
+
+// Joining neighbours is where Apply would notice too late that their keys
+// overlap, and must not write what it cannot read back.
+func TestApplyRefusesOverlap(t *testing.T) {
+	s := newMemStore()
+	xy, c := forge(s, 0, []string{"x", "y"}), forge(s, 0, []string{"c", "d"})
+	leaves := forge(s, 1, []string{"", "b"}, xy, c)
+	if _, err := Apply(t.Context(), s, leaves, Slice([]Change{put("a", "new")}), s); !errors.Is(err, ErrCorrupt) {
+		t.Error("leaves:", err)
+	}
+	branches := forge(s, 2, []string{"", "b"},
+		forge(s, 1, []string{"", "y"}, forge(s, 0, []string{"a"}), forge(s, 0, []string{"y"})),
+		forge(s, 1, []string{"", "d"}, forge(s, 0, []string{"c"}), forge(s, 0, []string{"e"})))
+	if _, err := Apply(t.Context(), s, branches, Slice([]Change{put("aa", "new")}), s); !errors.Is(err, ErrCorrupt) {
+		t.Error("branches:", err)
+	}
+}
+
+// A child of the wrong level must stop readers, or a damaged tree could send
+// them in circles.
+func TestReadersCheckLevels(t *testing.T) {
+	s := newMemStore()
+	deep := forge(s, 2, []string{"", "c"}, forge(s, 0, []string{"a", "b"}), forge(s, 0, []string{"c", "d"}))
+	if _, _, err := Get(t.Context(), s, deep, []byte("c")); !errors.Is(err, ErrCorrupt) {
+		t.Error(err)
+	}
+	if c := NewCursor(s, deep); c.Seek(t.Context(), nil) || !errors.Is(c.Err(), ErrCorrupt) {
+		t.Error(c.Err())
+	}
+	if _, err := Apply(t.Context(), s, deep, Slice([]Change{put("a", "x")}), s); !errors.Is(err, ErrCorrupt) {
+		t.Error(err)
 	}
 }
 

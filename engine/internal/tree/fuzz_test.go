@@ -50,6 +50,7 @@ func FuzzApply(f *testing.F) {
 	f.Add([]byte(strings.Repeat("0123456789\xf0\xf1\xf2", 60)))
 	f.Fuzz(func(t *testing.T, data []byte) {
 		s := newMemStore()
+		s.shape = shape{node: 320, min: 320 / 3}
 		now := snapshot{model: map[string]string{}}
 		for len(data) > 0 {
 			var batch map[string]Change
@@ -80,9 +81,9 @@ func fuzzBatch(data []byte) (map[string]Change, []byte) {
 	for len(data) >= 3 && data[0] != 0xff {
 		key := string(data[:2])
 		if data[1]%4 == 0 {
-			key += strings.Repeat("suffix", int(data[1]))[:min(MaxKey-2, int(data[1])*6)]
+			key += strings.Repeat("s", int(data[1])/8)
 		}
-		size := []int{0, 10, 100, 400, 1300, 1400, 4000, 9000}[data[2]>>2&7]
+		size := []int{0, 1, 5, 20, 40, 90, 120, 9000}[data[2]>>2&7]
 		c := put(key, strings.Repeat("v", size+int(data[2]&3)))
 		c.Delete = data[2] >= 160
 		batch[key] = c

@@ -11,7 +11,7 @@ import (
 func (a *applier) repair(ctx context.Context, items []item, last bool) ([]item, error) {
 	for i := 0; i < len(items) && len(items) > 1; {
 		d := items[i].draft
-		if d == nil || d.size >= MinNode {
+		if d == nil || d.size >= a.shape.min {
 			i++
 			continue
 		}
@@ -25,7 +25,7 @@ func (a *applier) repair(ctx context.Context, items []item, last bool) ([]item, 
 			return nil, err
 		}
 		final := last && l+2 == len(items)
-		if final && i == l+1 && !fits(left, right) {
+		if final && i == l+1 && !a.fits(left, right) {
 			break
 		}
 		for _, it := range items[l : l+2] {
@@ -80,12 +80,12 @@ func (a *applier) open(ctx context.Context, it item, level int) (*draft, error) 
 
 // fits reports whether two neighbours make one node. It errs on the side of
 // no, so that it never finds room where packing had none.
-func fits(left, right *draft) bool {
+func (a *applier) fits(left, right *draft) bool {
 	size := left.size + right.size
 	if right.level > 0 {
 		size += len(right.items[0].sep)
 	}
-	return size <= NodeSize
+	return size <= a.shape.node
 }
 
 // join packs two neighbours anew.

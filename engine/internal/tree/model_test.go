@@ -44,6 +44,10 @@ func TestModel(t *testing.T) {
 			}
 			m.key = []func() string{m.fileKey, m.shortKey, m.longKey}[seed/2%3]
 			m.value = []func() string{m.smallValue, m.mixedValue}[seed/6%2]
+			if seed%4 > 1 {
+				m.store.shape = shape{node: 320, min: 320 / 3}
+				m.key, m.value = m.fileKey, m.tinyValue
+			}
 			for range 30 {
 				m.step()
 			}
@@ -89,6 +93,10 @@ func (m *modelTest) longKey() string {
 
 func (m *modelTest) smallValue() string {
 	return strings.Repeat(string(rune('a'+m.rnd.IntN(26))), m.rnd.IntN(120))
+}
+
+func (m *modelTest) tinyValue() string {
+	return strings.Repeat(string(rune('a'+m.rnd.IntN(26))), m.rnd.IntN(24))
 }
 
 // mixedValue is sometimes larger than a node, and sometimes as large as can be.

@@ -9,15 +9,23 @@ const (
 	// frameSize is what a record takes beside its entries.
 	frameSize = headerSize + crcSize
 
-	// runHigh and runLow bound how much of a long run of entries waits to be
-	// packed. What remains is enough to be divided evenly.
-	runHigh = 16 * NodeSize
-	runLow  = 3 * NodeSize
+	// runHigh and runLow bound, in nodes, how much of a long run of entries
+	// waits to be packed. What remains is enough to be divided evenly.
+	runHigh = 16
+	runLow  = 3
 
 	// cutSlack is what dividing a sequence adds to each part, since its first
 	// key is stored whole.
 	cutSlack = 64
 )
+
+// shape holds the sizes of NodeSize and MinNode. Tests set smaller ones, which
+// make deep trees of few entries.
+type shape struct {
+	node, min int
+}
+
+func standardShape() shape { return shape{NodeSize, MinNode} }
 
 // mode says how a sequence of entries is divided into nodes.
 type mode int
@@ -25,7 +33,7 @@ type mode int
 const (
 	// packEven makes parts of about equal size, for changes at random places.
 	packEven mode = iota
-	// packTail fills nodes, but leaves the last one no smaller than MinNode,
+	// packTail fills nodes, but leaves the last one no smaller than the least,
 	// for a run that was appended to the end of a leaf.
 	packTail
 	// packLast fills nodes and leaves the rest to the last, for the end of a
@@ -57,37 +65,37 @@ type size struct {
 type sizes []size
 
 // cut returns how many entries the next node takes off the front, and the size
-// of its record. Every node gets at least MinNode bytes and at most NodeSize,
-// unless an entry above MinNode prevents it; a lone rest is whatever is left.
-func (s sizes) cut(m mode) (n, total int) {
+// of its record. Every node gets at least sh.min bytes and at most sh.node,
+// unless an entry above sh.min prevents it; a lone rest is whatever is left.
+func (s sizes) cut(sh shape, m mode) (n, total int) {
 	all := frameSize + s[0].first
 	for _, e := range s[1:] {
 		all += e.next
 	}
-	if all <= NodeSize {
+	if all <= sh.node {
 		return len(s), all
 	}
-	n, total = s.front(m, all)
+	n, total = s.front(sh, m, all)
 	if n == len(s) || m == packLast {
 		return n, total
 	}
-	if tail := all - total + frameSize + s[n].first - s[n].next; tail < MinNode {
-		return s.widenTail(n, total, all)
+	if tail := all - total + frameSize + s[n].first - s[n].next; tail < sh.min {
+		return s.widenTail(sh, n, total, all)
 	}
 	return n, total
 }
 
 // front takes entries up to the aim of m.
-func (s sizes) front(m mode, all int) (n, total int) {
-	aim := NodeSize
+func (s sizes) front(sh shape, m mode, all int) (n, total int) {
+	aim := sh.node
 	if m == packEven {
-		parts := (all + NodeSize - cutSlack - 1) / (NodeSize - cutSlack)
+		parts := (all + sh.node - cutSlack - 1) / (sh.node - cutSlack)
 		aim = all / max(parts, 2)
 	}
 	n, total = 1, frameSize+s[0].first
 	for n < len(s) && total < aim {
 		with := total + s[n].next
-		if total >= MinNode && (with > NodeSize || with-aim > aim-total) {
+		if total >= sh.min && (with > sh.node || with-aim > aim-total) {
 			break
 		}
 		total = with
@@ -99,14 +107,14 @@ func (s sizes) front(m mode, all int) (n, total int) {
 // widenTail moves the end of the first node, of n entries, to the left until
 // the rest is no longer too small. If that would make the first too small, an
 // entry is so large that one node takes everything.
-func (s sizes) widenTail(n, total, all int) (int, int) {
+func (s sizes) widenTail(sh shape, n, total, all int) (int, int) {
 	for n > 1 {
 		n--
 		total -= s[n].next
-		if total < MinNode {
+		if total < sh.min {
 			break
 		}
-		if all-total+frameSize+s[n].first-s[n].next >= MinNode {
+		if all-total+frameSize+s[n].first-s[n].next >= sh.min {
 			return n, total
 		}
 	}
@@ -152,7 +160,7 @@ func (r *leafRun) add(key, value []byte) {
 // drain packs most of a long run, so that memory does not grow with it.
 func (a *applier) drain(ctx context.Context) error {
 	r := &a.run
-	if r.total < runHigh {
+	if r.total < runHigh*a.shape.node {
 		return nil
 	}
 	if err := ctx.Err(); err != nil {
@@ -160,12 +168,12 @@ func (a *applier) drain(ctx context.Context) error {
 	}
 	done := 0
 	for {
-		n, size := r.sizes[done:].front(packLast, 0)
+		n, size := r.sizes[done:].front(a.shape, packLast, 0)
 		packed := 0
 		for _, s := range r.sizes[done : done+n] {
 			packed += s.next
 		}
-		if r.total-packed < runLow {
+		if r.total-packed < runLow*a.shape.node {
 			break
 		}
 		if err := a.emit(done, done+n, size, false); err != nil {
@@ -184,7 +192,7 @@ func (a *applier) drain(ctx context.Context) error {
 func (a *applier) endRun(m mode) ([]item, error) {
 	r := &a.run
 	for done := 0; done < len(r.entries); {
-		n, size := r.sizes[done:].cut(m)
+		n, size := r.sizes[done:].cut(a.shape, m)
 		if err := a.emit(done, done+n, size, done+n == len(r.entries)); err != nil {
 			return nil, err
 		}

@@ -15,13 +15,14 @@ type memStore struct {
 	cache   map[uint64]*Node
 	nextID  uint64
 	step    uint64 // distance between ids; zero counts as one
+	shape   shape
 	reads   int
 	puts    int
 	dead    []Ref
 }
 
 func newMemStore() *memStore {
-	return &memStore{records: map[uint64][]byte{}, cache: map[uint64]*Node{}}
+	return &memStore{records: map[uint64][]byte{}, cache: map[uint64]*Node{}, shape: standardShape()}
 }
 
 func (s *memStore) Node(_ context.Context, ref Ref) (*Node, error) {
@@ -65,7 +66,8 @@ func (s *memStore) drop() {
 // apply is Apply with s on both sides; it fails the test on an error.
 func (s *memStore) apply(t testing.TB, root Ref, list ...Change) Ref {
 	t.Helper()
-	next, err := Apply(t.Context(), s, root, Slice(list), s)
+	a := &applier{src: s, sink: s, feed: feed{next: Slice(list)}, shape: s.shape}
+	next, err := a.apply(t.Context(), root)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -74,7 +76,11 @@ func (s *memStore) apply(t testing.TB, root Ref, list ...Change) Ref {
 
 func (s *memStore) check(t testing.TB, root Ref) {
 	t.Helper()
-	if err := Check(t.Context(), s, root); err != nil {
+	if root.IsZero() {
+		return
+	}
+	c := &checker{src: s, report: func(d Damage) error { return d.Err }, shape: s.shape}
+	if err := c.node(t.Context(), place{ref: root, above: -1, last: true}); err != nil {
 		t.Fatal(err)
 	}
 }
