@@ -120,7 +120,7 @@ type walker struct {
 	// params are the known positional parameters; nil: none is known.
 	params []string
 	// choice fixes the values of variables that have several.
-	choice map[string]string
+	choice map[string]reading
 	// asked lists variables with several values that were looked up.
 	asked []string
 	// sure: what is walked runs whenever the script does.
@@ -209,22 +209,37 @@ func (w *walker) lookup(name string) (string, bool) {
 	if w.a.poisoned[name] {
 		return "", false
 	}
-	if v, ok := w.choice[name]; ok {
-		return v, true
+	if c, ok := w.choice[name]; ok {
+		return c.value, c.known
 	}
 	v, set := w.st.vars[name]
 	switch {
-	case set && len(v.values) == 1:
+	case !set:
+		return ambient(name)
+	case len(v.values) == 1 && !v.open:
 		return v.values[0], true
-	case set && len(v.values) > 1:
-		if !slices.Contains(w.asked, name) {
-			w.asked = append(w.asked, name)
-		}
-		return "", false
-	case set:
-		return "", false
+	case len(v.values) > 0 && !slices.Contains(w.asked, name):
+		w.asked = append(w.asked, name)
 	}
-	return ambient(name)
+	return "", false
+}
+
+// reading is one value that a variable may have; not known stands for all others.
+type reading struct {
+	value string
+	known bool
+}
+
+// readings lists what a variable may be.
+func (v variable) readings() []reading {
+	var out []reading
+	for _, s := range v.values {
+		out = append(out, reading{s, true})
+	}
+	if v.open {
+		out = append(out, reading{})
+	}
+	return out
 }
 
 // ambient returns what is known of variables that the environment sets.

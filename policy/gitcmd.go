@@ -124,7 +124,7 @@ func (w *walker) gitForeach(args []token) {
 		words = words[1:]
 	}
 	if len(words) > 0 {
-		w.code(joinCode(words), "git submodule foreach", nil, true)
+		w.joined(words, "git submodule foreach")
 	}
 }
 

@@ -132,7 +132,7 @@ func quoteWord(t token) string {
 // shorten cuts a text at a rune border and marks the cut.
 func shorten(s string) string {
 	if len(s) <= maxText {
-		return strings.ToValidUTF8(s, "\uFFFD")
+		return strings.ToValidUTF8(s, "?")
 	}
 	return strings.ToValidUTF8(s[:maxText-3], "") + "..."
 }

@@ -112,13 +112,39 @@ func (w *walker) cmd(c syntax.Command, in input) {
 	case *syntax.CoprocClause:
 		n := *w
 		n.st, n.sure, n.inPipe = w.st.clone(), false, true
-		n.stmt(c.Stmt, in)
+		n.coproc(c, in)
 	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
 		w.inner(c)
 		w.forgetAssigned(c)
 	default:
 		w.a.opaque(w.via, w.source(c), "this kind of command is not known")
 	}
+}
+
+// coproc walks a background command. The parser reads the first word of a simple
+// command ahead, so that words like of=x behind it come out as assignments; or it
+// takes that word for the coprocess's name, which only compound commands have.
+func (w *walker) coproc(c *syntax.CoprocClause, in input) {
+	call, simple := c.Stmt.Cmd.(*syntax.CallExpr)
+	if !simple || c.Name == nil && (len(call.Args) == 0 || len(call.Assigns) == 0) {
+		w.stmt(c.Stmt, in)
+		return
+	}
+	in = w.redirects(c.Stmt.Redirs, in)
+	first, rest := c.Name, call.Args
+	if first == nil {
+		first, rest = call.Args[0], call.Args[1:]
+	}
+	toks := w.fields([]*syntax.Word{first})
+	for _, as := range call.Assigns {
+		val := w.assign(as, false)
+		if as.Name != nil && val.known() {
+			toks = append(toks, literal(as.Name.Value+"="+val.text))
+		} else {
+			toks = append(toks, unknown(w.source(as), true))
+		}
+	}
+	w.command(append(toks, w.fields(rest)...), in)
 }
 
 // binary walks lists and pipes. Chains lean to the left, so walk them without
@@ -245,13 +271,13 @@ func (w *walker) forClause(c *syntax.ForClause) {
 		v := variable{}
 		for _, t := range items {
 			if t.dyn || c.Select || len(items) > maxValues {
-				v.values = nil
+				v = unknownVariable
 				break
 			}
 			v.values = append(v.values, t.text)
 		}
-		if countAssigned(c.Do, name) {
-			v.values = nil
+		if setsVariable(c.Do, name) {
+			v = unknownVariable
 		}
 		w.st.set(name, v)
 		w.stmts(c.Do)
@@ -259,8 +285,8 @@ func (w *walker) forClause(c *syntax.ForClause) {
 	w.st.forget(name)
 }
 
-// countAssigned reports whether a body sets the variable itself.
-func countAssigned(list []*syntax.Stmt, name string) bool {
+// setsVariable reports whether a body sets the variable itself.
+func setsVariable(list []*syntax.Stmt, name string) bool {
 	for _, s := range list {
 		for _, n := range assignedNames(s) {
 			if n == name {
@@ -516,14 +542,14 @@ func (w *walker) call(c *syntax.CallExpr, in input) {
 // variants judges a command once for each combination of the values that its
 // variables may have.
 func (w *walker) variants(c *syntax.CallExpr, names []string, in input) {
-	combos := []map[string]string{maps.Clone(w.choice)}
+	combos := []map[string]reading{maps.Clone(w.choice)}
 	if combos[0] == nil {
-		combos[0] = map[string]string{}
+		combos[0] = map[string]reading{}
 	}
 	for _, name := range names {
-		var next []map[string]string
+		var next []map[string]reading
 		for _, base := range combos {
-			for _, v := range w.st.vars[name].values {
+			for _, v := range w.st.vars[name].readings() {
 				m := maps.Clone(base)
 				m[name] = v
 				next = append(next, m)

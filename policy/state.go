@@ -18,8 +18,12 @@ type state struct {
 // variable is what is known about a variable that the script has set. A variable
 // that the map does not hold comes from the environment: nothing is known of it.
 type variable struct {
-	values []string // the values it may have; empty: nothing is known
+	values []string // the values it may have
+	open   bool     // it may also have another value
 }
+
+// unknownVariable is one of which nothing is known.
+var unknownVariable = variable{open: true}
 
 func newState(cwd place) *state { return &state{cwd: cwd} }
 
@@ -44,7 +48,7 @@ func (s *state) set(name string, v variable) {
 func (s *state) setValue(name, v string) { s.set(name, variable{values: []string{v}}) }
 
 // forget makes the variable unknown.
-func (s *state) forget(name string) { s.set(name, variable{}) }
+func (s *state) forget(name string) { s.set(name, unknownVariable) }
 
 // forgetAll makes everything unknown that the script may have set.
 func (s *state) forgetAll() {
@@ -65,25 +69,24 @@ func (s *state) join(o *state) {
 	for name, v := range o.vars {
 		mine, ok := s.vars[name]
 		if !ok {
-			s.forget(name) // on the other path the environment decides
+			s.set(name, v.or(unknownVariable)) // on the other path the environment decides
 		} else if !mine.equal(v) {
 			s.set(name, mine.or(v))
 		}
 	}
-	for name := range s.vars {
-		if _, ok := o.vars[name]; !ok {
-			s.forget(name)
+	for name, v := range s.vars {
+		if _, ok := o.vars[name]; !ok && !v.open {
+			s.set(name, v.or(unknownVariable))
 		}
 	}
 }
 
-func (v variable) equal(o variable) bool { return slices.Equal(v.values, o.values) }
+func (v variable) equal(o variable) bool {
+	return v.open == o.open && slices.Equal(v.values, o.values)
+}
 
 // or returns the variable that has the values of both.
 func (v variable) or(o variable) variable {
-	if len(v.values) == 0 || len(o.values) == 0 {
-		return variable{}
-	}
 	all := slices.Clone(v.values)
 	for _, x := range o.values {
 		if !slices.Contains(all, x) {
@@ -91,7 +94,7 @@ func (v variable) or(o variable) variable {
 		}
 	}
 	if len(all) > maxValues {
-		return variable{}
+		return unknownVariable
 	}
-	return variable{values: all}
+	return variable{values: all, open: v.open || o.open}
 }

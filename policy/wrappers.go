@@ -126,7 +126,7 @@ func (w *walker) wrapper(it *item, spec wrapper, in input) {
 	n := *w
 	n.soft = spec.soft
 	if spec.join {
-		n.code(joinCode(rest), it.base, nil, true)
+		n.joined(rest, it.base)
 	} else {
 		n.run(rest, it.base, in)
 	}
@@ -230,26 +230,33 @@ func (w *walker) stepAssigns(args []token, i int) int {
 	return i
 }
 
-// joinCode joins words into the shell code that the wrapper hands to a shell.
+// joined judges words that a wrapper joins into shell code. A word that is only
+// known at run time may bring any code with it.
+func (w *walker) joined(words []token, wrapper string) {
+	for _, t := range words {
+		if t.dyn && t.repl == "" && !t.operand {
+			w.a.opaque(joinVia(w.via, wrapper), t.text, "a part of the shell code is only known at run time")
+			break
+		}
+	}
+	w.code(joinCode(words), wrapper, nil, true)
+}
+
+// joinCode joins words with blanks. Words that are not known become a variable of
+// unknown value.
 func joinCode(words []token) token {
 	parts := make([]string, len(words))
-	out := token{}
 	for i, t := range words {
-		parts[i] = t.text
-		if t.dyn {
-			out.dyn = true
-			if t.repl != "" && out.repl == "" {
-				out.repl = t.repl
-			}
+		switch {
+		case t.dyn && t.repl != "":
+			parts[i] = strings.ReplaceAll(t.text, t.repl, "${_}")
+		case t.dyn:
+			parts[i] = t.head + "${_}"
+		default:
+			parts[i] = t.text
 		}
 	}
-	for _, t := range words {
-		if t.dyn && t.repl == "" {
-			out.repl = "" // a word that nothing is known of may be any code
-		}
-	}
-	out.text = strings.Join(parts, " ")
-	return out
+	return literal(strings.Join(parts, " "))
 }
 
 // runner judges "poetry run X" and its kind: the call itself, and X where a rule
@@ -365,18 +372,15 @@ func (w *walker) parallelCode(it *item, words, values []token) {
 		}
 		return
 	}
-	t := joinCode(words)
-	if !strings.Contains(t.text, "{}") {
-		t.text += " {}"
+	code := joinCode(words).text
+	if !strings.Contains(code, "{}") {
+		code += " {}"
 	}
-	if len(literals) == 0 && !t.dyn {
-		t.dyn, t.repl = true, "{}"
-	}
-	if t.dyn {
-		w.code(t, it.base, nil, true)
+	if len(literals) == 0 {
+		w.code(literal(strings.ReplaceAll(code, "{}", "${_}")), it.base, nil, true)
 		return
 	}
 	for _, v := range literals {
-		w.code(literal(strings.ReplaceAll(t.text, "{}", v.text)), it.base, nil, true)
+		w.code(literal(strings.ReplaceAll(code, "{}", v.text)), it.base, nil, true)
 	}
 }
