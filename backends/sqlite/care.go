@@ -10,7 +10,11 @@ import (
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// pageSize is the size of a page of a new store, in bytes.
+// pageSize is the size of a page of a new store, in bytes. Measured with pages of 4,
+// 8 and 16 KiB: a relaxed commit of one small put takes 18, 23 and 31 us; 1,000 nodes
+// of 4,000 bytes in one update 20, 16 and 12 ms; 40 chunks of 128 KiB 24, 16 and 16 ms;
+// a view and a read of one node 9.8, 9.6 and 12.5 us, of one chunk 111, 81 and 75 us.
+// The nodes take 1.05, 1.04 and 1.09 times their size on disk.
 const pageSize = 8192
 
 // backupPages is how many pages a backup copies between two looks at its context.
