@@ -4,6 +4,7 @@ import (
 	"encoding/json"
 	"strings"
 	"testing"
+	"time"
 )
 
 // checkDecision holds what every decision promises.
@@ -48,7 +49,11 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s, cwd string) {
 		p := Default()
 		c := Command{Shell: s, Cwd: cwd, Mount: "/mnt/v"}
+		start := time.Now()
 		d := p.Decide(c)
+		if took := time.Since(start); took > 2*time.Second {
+			t.Fatalf("%q: decided in %v", s, took)
+		}
 		checkDecision(t, s, d)
 		if again := p.Decide(c); again.Action != d.Action {
 			t.Fatalf("%q: two answers, %s and %s", s, d.Action, again.Action)

@@ -120,7 +120,7 @@ func quoteWord(t token) string {
 	if len(s) > maxText {
 		s = s[:maxText]
 	}
-	if s != "" && !strings.ContainsAny(s, " \t\n\r'\"\\$`|&;<>()*?[]{}#~!") {
+	if s != "" && !strings.ContainsAny(s, " \t\n\r'\"\\$`|&;<>()*?[]{}#!") {
 		return s
 	}
 	if len(s) <= 2 && strings.Trim(s, "{}<>!") == "" && s != "" {

@@ -318,7 +318,7 @@ func (r *rule) matchLoosely(it *item) tri {
 			got = triAnd(got, it.hasDoubleDash())
 		case !afterDash && len(g.text) > 1 && g.text[0] == '-' && !g.meta:
 			for _, f := range splitCluster(g.text) {
-				got = triAnd(got, it.hasFlag([]string{f}, true))
+				got = triAnd(got, it.hasFlag(spellings(f), true))
 			}
 		default:
 			words = append(words, g)
@@ -333,6 +333,21 @@ func (r *rule) matchLoosely(it *item) tri {
 		alt = subsequence(words, it.args, p.shifted, p.open, r.rest)
 	}
 	return triAnd(got, triOr(alt, subsequence(words, it.args, p.plain, p.open, r.rest)))
+}
+
+// spellings returns an option with its other common spellings.
+func spellings(f string) []string {
+	switch f {
+	case "-r", "-R", "--recursive":
+		return []string{"-r", "-R", "--recursive"}
+	case "-f", "--force":
+		return []string{"-f", "--force"}
+	case "-d", "--delete":
+		return []string{"-d", "--delete"}
+	case "-a", "--all":
+		return []string{"-a", "--all"}
+	}
+	return []string{f}
 }
 
 // splitCluster turns "-rf" into "-r" and "-f".

@@ -2,6 +2,7 @@ package policy
 
 import (
 	"maps"
+	"slices"
 	"strings"
 
 	"mvdan.cc/sh/v3/syntax"
@@ -61,6 +62,7 @@ func (w *walker) stmt(s *syntax.Stmt, in input) {
 }
 
 func (w *walker) redirected(s *syntax.Stmt, in input) {
+	from := len(w.a.items)
 	in = w.redirects(s.Redirs, in)
 	if s.Cmd == nil {
 		if len(s.Redirs) == 0 {
@@ -68,7 +70,14 @@ func (w *walker) redirected(s *syntax.Stmt, in input) {
 		}
 		return
 	}
+	to := len(w.a.items)
 	w.cmd(s.Cmd, in)
+	if from < to && to < len(w.a.items) {
+		// The command first, for people; then what its redirections write.
+		writes := slices.Clone(w.a.items[from:to])
+		n := copy(w.a.items[from:], w.a.items[to:])
+		copy(w.a.items[from+n:], writes)
+	}
 }
 
 func (w *walker) cmd(c syntax.Command, in input) {
