@@ -23,6 +23,8 @@ type kin struct {
 	group  *cgroup // nil without
 	sole   bool
 
+	orphaned bool // orphans go to another process than this one
+
 	before map[int]uint64 // children that this process had before, pid to start; only for sole
 	known  map[int]uint64 // descendants seen so far, pid to start
 	listed map[int]bool   // those reported as killed
@@ -47,7 +49,8 @@ func newKin(s *Spec) *kin {
 // fork starts the leader and registers it.
 func (k *kin) fork(attr *os.ProcAttr, path string, argv []string) (*os.Process, error) {
 	if err := host.enter(k); err != nil {
-		k.limit("orphans could not be adopted: " + err.Error())
+		k.orphaned = true
+		k.limit("orphans cannot be adopted: " + err.Error())
 	}
 	host.mu.Lock()
 	defer host.mu.Unlock()
@@ -120,7 +123,7 @@ func watchLeader(proc *os.Process) <-chan struct{} {
 // ended: then every descendant is below one that this process has adopted.
 func (k *kin) empty() bool {
 	pids, err := ownChildren()
-	if err != nil {
+	if err != nil || k.orphaned {
 		return len(k.live()) == 0
 	}
 	host.mu.Lock()

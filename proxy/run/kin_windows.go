@@ -106,7 +106,10 @@ func (k *kin) look() {}
 
 // signalGroup sends the one thing that Windows has like a signal, Ctrl-Break. It
 // needs a console that both processes share.
-func (k *kin) signalGroup(syscall.Signal) {
+func (k *kin) signalGroup(sig syscall.Signal) {
+	if sig == syscall.SIGKILL {
+		return // that is for the job to do
+	}
 	if err := windows.GenerateConsoleCtrlEvent(windows.CTRL_BREAK_EVENT, uint32(k.leader)); err != nil {
 		k.limit("the command could not be asked to end: " + err.Error())
 	}

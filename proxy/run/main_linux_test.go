@@ -2,8 +2,6 @@ package run_test
 
 import (
 	"bytes"
-	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"os"
@@ -37,23 +35,9 @@ func TestMain(m *testing.M) {
 }
 
 var helpers = map[string]func() error{
-	"run":     helperRun,
+	"fuse":    helperFUSE,
 	"ignored": helperIgnored,
 	"blocked": helperBlocked,
-}
-
-// helperRun runs its arguments and prints the result as JSON.
-func helperRun() error {
-	r, err := run.Run(context.Background(), run.Spec{
-		Argv: os.Args[1:], Env: env(), Dir: os.Getenv("RUN_TEST_DIR"), Timeout: 20 * time.Second,
-	})
-	if err != nil {
-		return err
-	}
-	return json.NewEncoder(os.Stdout).Encode(struct {
-		Out, Err string
-		Code     int
-	}{r.Stdout.Text, r.Stderr.Text, r.ExitCode})
 }
 
 // modes runs fn with and without a cgroup of the run's own.

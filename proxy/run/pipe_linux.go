@@ -6,19 +6,23 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// pending returns how many bytes wait in the pipe.
+// pending returns how many bytes wait in the pipe, 0 if it is closed.
 func pending(f *os.File) int {
-	var n int
-	withFD(f, func(fd int) (err error) {
+	n := 0
+	err := withFD(f, func(fd int) (err error) {
 		n, err = unix.IoctlGetInt(fd, unix.TIOCINQ)
 		return err
 	})
+	if err != nil {
+		return 0
+	}
 	return n
 }
 
-// widen enlarges the pipe if the system permits; a small one works too.
+// widen enlarges the pipe. It reports no error: a user's share of pipe memory may
+// be used up, and a small pipe works too.
 func widen(f *os.File, size int) {
-	withFD(f, func(fd int) error {
+	_ = withFD(f, func(fd int) error {
 		_, err := unix.FcntlInt(uintptr(fd), unix.F_SETPIPE_SZ, size)
 		return err
 	})
@@ -26,10 +30,14 @@ func widen(f *os.File, size int) {
 
 // withFD calls fn with the descriptor, which stays valid meanwhile, without
 // changing its blocking mode.
-func withFD(f *os.File, fn func(fd int) error) {
+func withFD(f *os.File, fn func(fd int) error) error {
 	raw, err := f.SyscallConn()
 	if err != nil {
-		return
+		return err
 	}
-	_ = raw.Control(func(fd uintptr) { err = fn(int(fd)) })
+	var ferr error
+	if err := raw.Control(func(fd uintptr) { ferr = fn(int(fd)) }); err != nil {
+		return err
+	}
+	return ferr
 }

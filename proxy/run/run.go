@@ -23,6 +23,8 @@
 //   - TrackJob (Windows): a job object. A process that the command starts before
 //     it is put into the job escapes.
 //
+// Nothing of this survives SIGKILL of this process itself.
+//
 // The leader stays a zombie until all others are gone, so the numbers of its
 // process, group and session cannot mean another process meanwhile. Run reaps
 // only processes that are its own by number, never "any child", so that os/exec
@@ -217,7 +219,8 @@ type Result struct {
 	SinkError  error // what Spec.Sink returned
 
 	// UserCPU, SysCPU and MaxRSS cover the leader and the descendants that it
-	// waited for. MaxRSS is in bytes, 0 where unknown.
+	// waited for. MaxRSS is in bytes, 0 where unknown; on Linux it is never less
+	// than what this process had in memory when it forked.
 	UserCPU, SysCPU time.Duration
 	MaxRSS          int64
 

@@ -11,7 +11,8 @@ import (
 // Times of the supervision that no caller needs to choose.
 const (
 	restGrace = 200 * time.Millisecond // for descendants that outlive the leader, after SIGTERM
-	killLimit = 3 * time.Second        // how long SIGKILL may take to work before a process counts as leaked
+	killLimit = 2 * time.Second        // how long SIGKILL may take to work before a process counts as leaked
+	killPause = 5 * time.Millisecond
 	pollFirst = 500 * time.Microsecond
 	pollMax   = 20 * time.Millisecond
 	lookFirst = 20 * time.Millisecond
@@ -147,8 +148,8 @@ func (t *task) pass(sig syscall.Signal, force bool) <-chan time.Time {
 
 // settle lets what outlived the leader end by itself for a moment, then ends it.
 func (t *task) settle() {
-	if !t.over() {
-		return // not even SIGKILL ended the leader
+	if len(t.res.Leaked) > 0 {
+		return // not even SIGKILL helped
 	}
 	window := t.spec.DrainWindow
 	if t.res.Status != Completed {
@@ -172,11 +173,13 @@ func (t *task) stop(grace time.Duration) {
 	t.kill()
 }
 
-// kill ends everything, again and again until nothing is found.
+// kill ends everything, again and again until nothing is found: what forks while
+// it is looked for is found the next time.
 func (t *task) kill() {
-	for end := time.Now().Add(killLimit); time.Now().Before(end); {
+	pause := killPause
+	for end := time.Now().Add(killLimit); time.Now().Before(end); pause = min(2*pause, pollMax) {
 		t.res.Killed = t.kin.kill(t.res.Killed)
-		if t.await(5*time.Millisecond, t.ended, t.gone) {
+		if t.await(pause, t.ended, t.gone) {
 			return
 		}
 	}
@@ -268,6 +271,9 @@ func (t *task) conclude() {
 	t.res.Limits = append(t.res.Limits, t.kin.limits...)
 	t.res.Tracking = t.kin.tracking
 	if t.over() {
+		// Nobody is in the group any more, unless the process table could not
+		// be read.
+		t.kin.signalGroup(syscall.SIGKILL)
 		t.leaderEnded(t.kin.wait())
 	} else {
 		t.kin.abandon()
