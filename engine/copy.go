@@ -1,0 +1,174 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"strings"
+)
+
+// MkdirAt makes the directory p; the one above it must exist.
+func (v *Vault) MkdirAt(ctx context.Context, p string, perm uint32, o Owner) (Attr, error) {
+	dir, name, err := v.place(ctx, p)
+	if err != nil {
+		return Attr{}, atPath(err, "make directory", p)
+	}
+	a, err := v.Mkdir(ctx, dir, name, perm, o)
+	return a, atPath(err, "make directory", p)
+}
+
+// Copy copies the file from to the path to, replacing a file that is there, and
+// with recursive a directory with everything below it, merging into a directory
+// that is there. Links are copied as links; modes, owners, times and extended
+// attributes are kept. Content that is stored already is not stored again.
+func (v *Vault) Copy(ctx context.Context, from, to string, recursive bool) error {
+	a, err := resolve(ctx, v, from, !recursive)
+	if err != nil {
+		return atPath(err, "copy", from)
+	}
+	if a.IsDir() && !recursive {
+		return atPath(fail(IsDirectory, "", ""), "copy", from)
+	}
+	if strings.HasPrefix(cleanPath(to)+"/", cleanPath(from)+"/") && a.IsDir() {
+		return &Error{Kind: Invalid, Op: "copy", Path: from, Err: errors.New("a directory cannot be copied into itself")}
+	}
+	dir, name, err := v.place(ctx, to)
+	if err != nil {
+		return atPath(err, "copy", to)
+	}
+	return atPath(v.copyNode(ctx, a, dir, name), "copy", from)
+}
+
+// copyNode copies the inode a to name in dir.
+func (v *Vault) copyNode(ctx context.Context, a Attr, dir Ino, name string) error {
+	owner := Owner{a.UID, a.GID}
+	old, err := v.Lookup(ctx, dir, name)
+	switch {
+	case err == nil && old.Ino == a.Ino:
+		return fail(Invalid, "", "")
+	case err == nil && a.IsDir() && old.IsDir():
+		return v.copyDir(ctx, a, old)
+	case err == nil && old.IsDir():
+		return fail(IsDirectory, "", "")
+	case err == nil && a.IsDir():
+		return fail(NotDirectory, "", "")
+	case err == nil && !(a.IsRegular() && old.IsRegular()):
+		if err := v.Unlink(ctx, dir, name); err != nil {
+			return err
+		}
+	case err != nil && KindOf(err) != NotFound:
+		return err
+	}
+	switch {
+	case a.IsDir():
+		made, err := v.Mkdir(ctx, dir, name, a.Mode|0o700, owner)
+		if err != nil {
+			return err
+		}
+		return v.copyDir(ctx, a, made)
+	case a.IsSymlink():
+		target, err := v.Readlink(ctx, a.Ino)
+		if err != nil {
+			return err
+		}
+		made, err := v.Symlink(ctx, dir, name, target, owner)
+		if err != nil {
+			return err
+		}
+		_, err = v.SetAttr(ctx, made.Ino, SetAttr{Mtime: &a.Mtime})
+		return err
+	case a.IsRegular():
+		return v.copyFile(ctx, a, dir, name)
+	}
+	made, err := v.Mknod(ctx, dir, name, a.Mode, a.Rdev, owner)
+	if err != nil {
+		return err
+	}
+	return v.copyAttrs(ctx, a, made.Ino)
+}
+
+func (v *Vault) copyDir(ctx context.Context, from, to Attr) error {
+	err := v.ReadDir(ctx, from.Ino, "", func(e DirEntry) error {
+		if err := ctx.Err(); err != nil {
+			return err
+		}
+		child, err := v.Stat(ctx, e.Ino)
+		if err != nil {
+			return err
+		}
+		return v.copyNode(ctx, child, to.Ino, e.Name)
+	})
+	if err != nil {
+		return err
+	}
+	return v.copyAttrs(ctx, from, to.Ino)
+}
+
+func (v *Vault) copyFile(ctx context.Context, a Attr, dir Ino, name string) error {
+	in, err := v.Open(ctx, a.Ino, OpenRead)
+	if err != nil {
+		return err
+	}
+	out, made, err := v.Create(ctx, dir, name, a.Mode, Owner{a.UID, a.GID}, OpenWrite|OpenTruncate, false)
+	if err != nil {
+		return errors.Join(err, in.Close())
+	}
+	err = copyData(ctx, in, out, a.Size)
+	if err = errors.Join(err, in.Close(), out.Close()); err != nil {
+		return err
+	}
+	return v.copyAttrs(ctx, a, made.Ino)
+}
+
+// copyData copies size bytes, holes as holes.
+func copyData(ctx context.Context, in, out *File, size int64) error {
+	buf := make([]byte, 8*ChunkSize)
+	for off := int64(0); off < size; {
+		start, err := in.Seek(ctx, off, false)
+		if KindOf(err) == NoData {
+			break
+		}
+		if err != nil {
+			return err
+		}
+		end, err := in.Seek(ctx, start, true)
+		if err != nil {
+			return err
+		}
+		for off = start; off < end; {
+			n, err := in.ReadAt(ctx, buf[:min(int64(len(buf)), end-off)], off)
+			if err != nil {
+				return err
+			}
+			if n == 0 {
+				return nil // the source became shorter
+			}
+			if _, err := out.WriteAt(ctx, buf[:n], off); err != nil {
+				return err
+			}
+			off += int64(n)
+			if err := ctx.Err(); err != nil {
+				return err
+			}
+		}
+	}
+	return out.Truncate(ctx, size)
+}
+
+// copyAttrs gives ino the extended attributes, mode, owner and times of a.
+func (v *Vault) copyAttrs(ctx context.Context, a Attr, ino Ino) error {
+	names, err := v.ListXattr(ctx, a.Ino)
+	if err != nil {
+		return err
+	}
+	for _, name := range names {
+		value, err := v.GetXattr(ctx, a.Ino, name)
+		if err != nil {
+			return err
+		}
+		if err := v.SetXattr(ctx, ino, name, value, 0); err != nil {
+			return err
+		}
+	}
+	_, err = v.SetAttr(ctx, ino, SetAttr{Mode: &a.Mode, UID: &a.UID, GID: &a.GID, Atime: &a.Atime, Mtime: &a.Mtime})
+	return err
+}

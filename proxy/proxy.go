@@ -1,0 +1,281 @@
+package proxy
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"path"
+	"path/filepath"
+	"strings"
+	"time"
+
+	"github.com/oklog/ulid/v2"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/policy"
+	"github.com/agentvfs/avfs/proxy/run"
+	"github.com/agentvfs/avfs/workspace"
+)
+
+// Checkpoint says when the state before a command is kept under a checkpoint. The
+// timeline keeps it in any case.
+type Checkpoint string
+
+// When to keep a checkpoint.
+const (
+	CheckpointAuto   Checkpoint = "auto" // when the policy says so
+	CheckpointAlways Checkpoint = "always"
+	CheckpointNever  Checkpoint = "never"
+)
+
+// DefaultTimeout ends a command that nobody gave a timeout.
+const DefaultTimeout = 300 * time.Second
+
+// DefaultChanges is how many changed files an envelope lists.
+const DefaultChanges = 1000
+
+// Request is one command to run. Exactly one of Argv and Shell is set.
+type Request struct {
+	Vault      string // empty: the current one
+	Fork       string // make this fork of Vault and run in it
+	Argv       []string
+	Shell      string // a script for bash, or for sh where there is none
+	Cwd        string // in the vault; empty is the top
+	Env        []string
+	Stdin      io.Reader     // nil: empty
+	Timeout    time.Duration // 0: DefaultTimeout; negative: none
+	Checkpoint Checkpoint    // empty: CheckpointAuto
+	ReadOnly   bool          // every write fails with EROFS
+	NoWait     bool          // fail with VaultBusy while another command runs in the vault
+	Combined   bool          // keep both streams in one, in true order
+	DryRun     bool          // decide, and do nothing
+	Changes    int           // most changed files to list; 0: DefaultChanges, negative: all
+
+	Stdout, Stderr func(p []byte)   // live output; may be nil
+	Interrupt      <-chan os.Signal // the first is passed on, the second kills
+}
+
+// Proxy runs commands.
+type Proxy struct {
+	Workspace *workspace.Workspace
+	Policy    *policy.Policy
+	// Observe is told of every state that an execution enters; may be nil.
+	Observe func(State)
+}
+
+// State is a step of an execution.
+type State string
+
+// The states, in order.
+const (
+	Validating       State = "validating"
+	Deciding         State = "deciding"
+	Denied           State = "denied"
+	ApprovalRequired State = "approval_required"
+	Preparing        State = "preparing"
+	Executing        State = "executing"
+	Reporting        State = "reporting"
+	Completed        State = "completed"
+	Failed           State = "failed"
+)
+
+func (p *Proxy) enter(s State) {
+	if p.Observe != nil {
+		p.Observe(s)
+	}
+}
+
+// Exec runs one command. Whatever happens, the envelope tells it. Cancelling ctx
+// interrupts the command.
+func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
+	env := newEnvelope(ulid.Make().String(), &req)
+	p.enter(Validating)
+	if err := p.validate(&req); err != nil {
+		return p.failed(env, err)
+	}
+	env.Vault, env.Command.Cwd = req.Vault, req.Cwd
+	p.enter(Deciding)
+	env.Decision = p.Policy.Decide(p.question(&req))
+	switch {
+	case env.Decision.Action == policy.Deny:
+		env.Status = StatusDenied
+		p.enter(Denied)
+		return env
+	case !env.Decision.Action.Allows():
+		env.Status = StatusApprovalRequired
+		p.enter(ApprovalRequired)
+		return env
+	case req.DryRun:
+		env.Status = StatusCompleted
+		p.enter(Completed)
+		return env
+	}
+	p.enter(Preparing)
+	hold, err := p.Workspace.BeginExec(ctx, workspace.ExecRequest{
+		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: commandLine(&req),
+		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Wait: !req.NoWait, Limit: req.Changes,
+	})
+	if err != nil {
+		return p.failed(env, err)
+	}
+	env.Vault, env.Checkpoint, env.RootBefore = hold.Vault, hold.Checkpoint, hold.RootBefore
+	p.enter(Executing)
+	runErr := p.run(ctx, env, &req, hold)
+	p.enter(Reporting)
+	if err := errors.Join(runErr, report(env, hold)); err != nil {
+		return p.failed(env, err)
+	}
+	p.enter(Completed)
+	return env
+}
+
+func (p *Proxy) failed(env *Envelope, err error) *Envelope {
+	env.fail(err)
+	p.enter(Failed)
+	return env
+}
+
+// validate completes the request and rejects what makes no sense.
+func (p *Proxy) validate(req *Request) error {
+	invalid := func(format string, args ...any) error {
+		return &engine.Error{Kind: engine.Invalid, Op: "exec", Err: fmt.Errorf(format, args...)}
+	}
+	if (len(req.Argv) == 0) == (req.Shell == "") {
+		return invalid("give a command or a shell script, and not both")
+	}
+	if len(req.Argv) > 0 && req.Argv[0] == "" {
+		return invalid("the name of the program is empty")
+	}
+	for _, s := range append([]string{req.Shell, req.Cwd}, req.Argv...) {
+		if strings.IndexByte(s, 0) >= 0 {
+			return invalid("a command has no NUL bytes")
+		}
+	}
+	switch req.Checkpoint {
+	case "":
+		req.Checkpoint = CheckpointAuto
+	case CheckpointAuto, CheckpointAlways, CheckpointNever:
+	default:
+		return invalid("checkpoint is auto, always or never, not %q", req.Checkpoint)
+	}
+	if req.Timeout == 0 {
+		req.Timeout = DefaultTimeout
+	}
+	if req.Timeout < 0 {
+		req.Timeout = 0
+	}
+	if req.Changes == 0 {
+		req.Changes = DefaultChanges
+	}
+	req.Changes = max(req.Changes, 0)
+	req.Cwd = path.Clean("/" + req.Cwd)
+	name, _, err := p.Workspace.Locate(req.Vault)
+	req.Vault = name
+	if err == nil && req.Fork != "" {
+		err = engine.CheckVaultName(req.Fork)
+	}
+	return err
+}
+
+// question is the request as the policy sees it.
+func (p *Proxy) question(req *Request) policy.Command {
+	vault := req.Vault
+	if req.Fork != "" {
+		vault = req.Fork
+	}
+	extra := map[string]string{}
+	for _, kv := range req.Env {
+		if name, value, ok := strings.Cut(kv, "="); ok {
+			extra[name] = value
+		}
+	}
+	return policy.Command{
+		Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Env: extra, Mount: p.Workspace.MountPoint(vault, req.ReadOnly),
+	}
+}
+
+func (req *Request) wantsCheckpoint(a policy.Action) bool {
+	switch req.Checkpoint {
+	case CheckpointAlways:
+		return true
+	case CheckpointNever:
+		return false
+	}
+	return a == policy.AllowWithCheckpoint && !req.ReadOnly
+}
+
+func commandLine(req *Request) []string {
+	if req.Shell != "" {
+		return []string{"sh", "-c", req.Shell}
+	}
+	return req.Argv
+}
+
+// run runs the command in the mounted vault.
+func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *workspace.Exec) error {
+	dir, err := insideDir(hold.Mountpoint, req.Cwd)
+	if err != nil {
+		return err
+	}
+	argv := req.Argv
+	if req.Shell != "" {
+		argv = []string{shell(), "-c", req.Shell}
+	}
+	env.Isolation.Applied = append(env.Isolation.Applied, "session", "environment allow-list")
+	if req.ReadOnly {
+		env.Isolation.Applied = append(env.Isolation.Applied, "read-only mount")
+	}
+	res, err := run.Run(ctx, run.Spec{
+		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.Env, hold.Vault, env.ID, dir), Stdin: req.Stdin,
+		Timeout: req.Timeout, Stdout: req.Stdout, Stderr: req.Stderr, Combined: req.Combined, Interrupt: req.Interrupt,
+	})
+	if err != nil {
+		return err
+	}
+	env.ran(res)
+	return flushMount(hold.Mountpoint)
+}
+
+// report ends the hold on the vault and notes what changed.
+func report(env *Envelope, hold *workspace.Exec) error {
+	ended, err := hold.End()
+	env.RootAfter = ended.RootAfter
+	if ended.Changes != nil {
+		env.ChangedFiles = ended.Changes
+	}
+	env.ChangedTotal = ended.Total
+	return err
+}
+
+// insideDir is the directory cwd below the mount point. Links are resolved, and
+// must not lead out.
+func insideDir(mountpoint, cwd string) (string, error) {
+	top, err := filepath.EvalSymlinks(mountpoint)
+	if err != nil {
+		return "", err
+	}
+	dir, err := filepath.EvalSymlinks(filepath.Join(top, filepath.FromSlash(cwd)))
+	if err != nil {
+		return "", &engine.Error{Kind: engine.NotFound, Op: "working directory", Path: cwd, Err: err}
+	}
+	if dir != top && !strings.HasPrefix(dir, top+string(filepath.Separator)) {
+		return "", &engine.Error{Kind: engine.Invalid, Op: "working directory", Path: cwd, Err: errors.New("leads out of the vault")}
+	}
+	info, err := os.Stat(dir)
+	if err == nil && !info.IsDir() {
+		err = &engine.Error{Kind: engine.NotDirectory, Op: "working directory", Path: cwd}
+	}
+	return dir, err
+}
+
+// shell is the program that runs shell scripts.
+func shell() string {
+	for _, sh := range []string{"/bin/bash", "/usr/bin/bash", "/usr/local/bin/bash"} {
+		if _, err := os.Stat(sh); err == nil {
+			return sh
+		}
+	}
+	return "/bin/sh"
+}

@@ -1,0 +1,161 @@
+package workspace
+
+import (
+	"context"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"io"
+	"net"
+	"net/http"
+	"strconv"
+
+	"github.com/agentvfs/avfs/engine"
+)
+
+// OwnerInfo describes the process that has a store open.
+type OwnerInfo struct {
+	PID      int         `json:"pid"`
+	Version  string      `json:"version"`
+	Protocol int         `json:"protocol"`
+	Store    string      `json:"store"`
+	Backend  string      `json:"backend"`
+	Mounts   []MountInfo `json:"mounts"`
+}
+
+// Info describes this owner.
+func (o *Owner) Info() OwnerInfo {
+	return OwnerInfo{
+		PID: pid(), Version: o.w.cfg.Version, Protocol: Protocol, Store: o.path, Backend: o.driver.Name(), Mounts: o.mountInfos(),
+	}
+}
+
+// remote speaks to an owner in another process.
+type remote struct {
+	store string
+	http  *http.Client
+}
+
+// dial finds the owner of a store; nil if nobody listens.
+func dial(ctx context.Context, store string) *remote {
+	c, err := dialSocket(ctx, store)
+	if err != nil {
+		return nil
+	}
+	first := c
+	tr := &http.Transport{
+		DisableKeepAlives: true,
+		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
+			if c := first; c != nil {
+				first = nil
+				return c, nil
+			}
+			return dialSocket(ctx, store)
+		},
+	}
+	return &remote{store: store, http: &http.Client{Transport: tr}}
+}
+
+// info asks the owner who it is.
+func (r *remote) info(ctx context.Context) (OwnerInfo, error) {
+	var info OwnerInfo
+	req, err := http.NewRequestWithContext(ctx, http.MethodGet, "http://owner/v1/owner", nil)
+	if err != nil {
+		return info, err
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return info, err
+	}
+	defer resp.Body.Close()
+	return info, json.NewDecoder(resp.Body).Decode(&info)
+}
+
+// errNotStarted says that the owner ended before it took the request.
+var errNotStarted = errors.New("the owner of the store ended")
+
+// call runs an operation at the owner. The input stream is sent only once the
+// owner has taken the request, so that one that never began can be asked again.
+func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Streams) (json.RawMessage, error) {
+	ctx, cancel := context.WithCancel(ctx)
+	defer cancel()
+	body, bodyEnd := io.Pipe()
+	taken := make(chan struct{})
+	go func() { // ends when the request is over: the transport closes body
+		_, err := bodyEnd.Write(append(raw, '\n'))
+		if err == nil {
+			select {
+			case <-taken:
+				_, err = io.Copy(bodyEnd, s.in())
+			case <-ctx.Done():
+				err = ctx.Err()
+			}
+		}
+		_ = bodyEnd.CloseWithError(err) // never fails
+	}()
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner/v1/op/"+op, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(headerProtocol, strconv.Itoa(Protocol))
+	resp, err := r.http.Do(req)
+	if err != nil {
+		if ctx.Err() != nil {
+			return nil, ctx.Err()
+		}
+		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
+	}
+	defer resp.Body.Close()
+	if resp.StatusCode != http.StatusOK {
+		return nil, refused(resp)
+	}
+	close(taken)
+	res, err := readAnswer(resp.Body, s)
+	if err != nil && ctx.Err() != nil {
+		return nil, ctx.Err()
+	}
+	return res, err
+}
+
+func refused(resp *http.Response) error {
+	var f Fault
+	if err := json.NewDecoder(resp.Body).Decode(&f); err != nil {
+		return fmt.Errorf("the owner of the store answered %s: %w", resp.Status, err)
+	}
+	return f.Err()
+}
+
+// errOutput marks a failure of the caller's own output stream.
+type errOutput struct{ error }
+
+func (e errOutput) Unwrap() error { return e.error }
+
+func readAnswer(r io.Reader, s Streams) (json.RawMessage, error) {
+	for {
+		kind, content, err := readFrame(r)
+		if err != nil {
+			return nil, &engine.Error{Kind: OwnerLost, Err: fmt.Errorf("the owner of the store ended during the operation: %w", err)}
+		}
+		switch kind {
+		case frameData:
+			if _, err := s.out().Write(content); err != nil {
+				return nil, errOutput{err}
+			}
+		case frameProgress:
+			var p Progress
+			if json.Unmarshal(content, &p) == nil {
+				s.progress(p)
+			}
+		case frameResult:
+			return content, nil
+		case frameFault:
+			var f Fault
+			if err := json.Unmarshal(content, &f); err != nil {
+				return nil, err
+			}
+			return nil, f.Err()
+		default:
+			return nil, &engine.Error{Kind: VersionSkew, Err: fmt.Errorf("the owner of the store sent an unknown frame %q", kind)}
+		}
+	}
+}

@@ -1,0 +1,28 @@
+package workspace
+
+import "maps"
+
+// operations lists every operation that an owner answers.
+func operations() map[string]handler {
+	all := map[string]handler{}
+	maps.Copy(all, vaultOps())
+	maps.Copy(all, fileOps())
+	maps.Copy(all, historyOps())
+	maps.Copy(all, moveOps())
+	maps.Copy(all, runOps())
+	maps.Copy(all, careOps())
+	return all
+}
+
+func add[Req, Res any](all map[string]handler, op Op[Req, Res]) {
+	name, h := erase(op)
+	all[name] = h
+}
+
+// InVault is the request of an operation that needs a vault and nothing else.
+type InVault struct {
+	Vault string `json:"vault"`
+}
+
+// Nothing is the result of an operation that says nothing.
+type Nothing struct{}

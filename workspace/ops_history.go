@@ -1,0 +1,218 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentvfs/avfs/engine"
+)
+
+// CheckpointRequest names a checkpoint, or describes a new one.
+type CheckpointRequest struct {
+	Vault   string   `json:"vault"`
+	ID      string   `json:"id,omitempty"` // id or name of an existing one
+	Name    string   `json:"name,omitempty"`
+	Message string   `json:"message,omitempty"`
+	Paths   []string `json:"paths,omitempty"` // of a restore: only these
+}
+
+// OpCheckpointSave keeps the present state.
+var OpCheckpointSave = Op[CheckpointRequest, engine.Checkpoint]{Name: "checkpoint.save",
+	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, _ Streams) (engine.Checkpoint, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return engine.Checkpoint{}, err
+		}
+		return v.Checkpoint(ctx, engine.CheckpointOptions{Name: req.Name, Message: req.Message})
+	}}
+
+// OpCheckpointList lists checkpoints, oldest first.
+var OpCheckpointList = Op[InVault, []engine.Checkpoint]{Name: "checkpoint.list",
+	Run: func(ctx context.Context, o *Owner, req InVault, _ Streams) ([]engine.Checkpoint, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return nil, err
+		}
+		return v.Checkpoints(ctx)
+	}}
+
+// OpCheckpointInfo describes one checkpoint.
+var OpCheckpointInfo = Op[CheckpointRequest, engine.Checkpoint]{Name: "checkpoint.info",
+	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, _ Streams) (engine.Checkpoint, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return engine.Checkpoint{}, err
+		}
+		return v.FindCheckpoint(ctx, req.ID)
+	}}
+
+// OpCheckpointDelete deletes one checkpoint and describes what it was.
+var OpCheckpointDelete = Op[CheckpointRequest, engine.Checkpoint]{Name: "checkpoint.delete",
+	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, _ Streams) (engine.Checkpoint, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return engine.Checkpoint{}, err
+		}
+		cp, err := v.FindCheckpoint(ctx, req.ID)
+		if err != nil {
+			return cp, err
+		}
+		return cp, v.DeleteCheckpoint(ctx, cp.ID)
+	}}
+
+// OpCheckpointRestore brings a checkpoint's state back.
+var OpCheckpointRestore = Op[CheckpointRequest, engine.RestoreResult]{Name: "checkpoint.restore",
+	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, _ Streams) (engine.RestoreResult, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return engine.RestoreResult{}, err
+		}
+		done, err := o.turn(ctx, req.Vault, true)
+		if err != nil {
+			return engine.RestoreResult{}, err
+		}
+		defer done()
+		cp, err := v.FindCheckpoint(ctx, req.ID)
+		if err != nil {
+			return engine.RestoreResult{}, err
+		}
+		return v.Restore(ctx, cp.Root, &engine.RestoreOptions{Paths: req.Paths, ID: cp.ID})
+	}}
+
+// UndoRequest asks to take back the newest change.
+type UndoRequest struct {
+	Vault string `json:"vault"`
+	Force bool   `json:"force,omitempty"`
+}
+
+// OpUndo takes back the newest exec, import, restore or undo.
+var OpUndo = Op[UndoRequest, engine.UndoResult]{Name: "undo",
+	Run: func(ctx context.Context, o *Owner, req UndoRequest, _ Streams) (engine.UndoResult, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return engine.UndoResult{}, err
+		}
+		done, err := o.turn(ctx, req.Vault, true)
+		if err != nil {
+			return engine.UndoResult{}, err
+		}
+		defer done()
+		return v.Undo(ctx, &engine.UndoOptions{Force: req.Force})
+	}}
+
+// LogRequest asks for the newest events of a vault.
+type LogRequest struct {
+	Vault string `json:"vault"`
+	Limit int    `json:"limit,omitempty"`
+}
+
+// OpLog lists the timeline, newest first.
+var OpLog = Op[LogRequest, []engine.Event]{Name: "log",
+	Run: func(ctx context.Context, o *Owner, req LogRequest, _ Streams) ([]engine.Event, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return nil, err
+		}
+		return v.Timeline(ctx, req.Limit)
+	}}
+
+// DiffRequest names two states. From and To are checkpoints, or other vaults of
+// the same store where they begin with "vault:"; empty means the present state
+// of Vault.
+type DiffRequest struct {
+	Vault string   `json:"vault"`
+	From  string   `json:"from,omitempty"`
+	To    string   `json:"to,omitempty"`
+	Paths []string `json:"paths,omitempty"`
+	Times bool     `json:"times,omitempty"`
+	Limit int      `json:"limit,omitempty"`
+}
+
+// DiffResult lists what differs.
+type DiffResult struct {
+	Changes []engine.FileChange `json:"changes"`
+	Total   int                 `json:"total"`
+}
+
+// OpDiff compares two states.
+var OpDiff = Op[DiffRequest, DiffResult]{Name: "diff",
+	Run: func(ctx context.Context, o *Owner, req DiffRequest, _ Streams) (DiffResult, error) {
+		from, unpin, err := o.state(ctx, req.Vault, req.From)
+		if err != nil {
+			return DiffResult{}, err
+		}
+		defer unpin()
+		to, unpinTo, err := o.state(ctx, req.Vault, req.To)
+		if err != nil {
+			return DiffResult{}, err
+		}
+		defer unpinTo()
+		opts := &engine.DiffOptions{Paths: req.Paths, Times: req.Times, Limit: req.Limit}
+		changes, total, err := o.store.Diff(ctx, from, to, opts)
+		return DiffResult{Changes: changes, Total: total}, err
+	}}
+
+const vaultPrefix = "vault:"
+
+// state finds a root by its name in a DiffRequest. The returned function lets go
+// of it.
+func (o *Owner) state(ctx context.Context, vault, name string) (engine.Root, func(), error) {
+	none := func() {}
+	if len(name) > len(vaultPrefix) && name[:len(vaultPrefix)] == vaultPrefix {
+		vault, name = name[len(vaultPrefix):], ""
+	}
+	v, err := o.vault(ctx, vault)
+	if err != nil {
+		return engine.Root{}, none, err
+	}
+	if name != "" {
+		cp, err := v.FindCheckpoint(ctx, name)
+		return cp.Root, none, err
+	}
+	root, err := v.Pin(ctx)
+	if err != nil {
+		return engine.Root{}, none, err
+	}
+	return root, func() { v.Unpin(root) }, nil
+}
+
+// ForkDiffRequest asks what changed in a fork.
+type ForkDiffRequest struct {
+	Vault string   `json:"vault"`
+	Paths []string `json:"paths,omitempty"`
+}
+
+// OpForkDiff lists what changed in a fork since it was made.
+var OpForkDiff = Op[ForkDiffRequest, DiffResult]{Name: "diff.fork",
+	Run: func(ctx context.Context, o *Owner, req ForkDiffRequest, _ Streams) (DiffResult, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return DiffResult{}, err
+		}
+		from, ok := v.ForkPoint()
+		if !ok {
+			return DiffResult{}, &engine.Error{Kind: engine.Invalid, Op: "diff", Path: req.Vault,
+				Err: errors.New("the vault is no fork; name a checkpoint to compare with")}
+		}
+		to, err := v.Pin(ctx)
+		if err != nil {
+			return DiffResult{}, err
+		}
+		defer v.Unpin(to)
+		changes, total, err := o.store.Diff(ctx, from, to, &engine.DiffOptions{Paths: req.Paths})
+		return DiffResult{Changes: changes, Total: total}, err
+	}}
+
+func historyOps() map[string]handler {
+	all := map[string]handler{}
+	add(all, OpCheckpointSave)
+	add(all, OpCheckpointList)
+	add(all, OpCheckpointInfo)
+	add(all, OpCheckpointDelete)
+	add(all, OpCheckpointRestore)
+	add(all, OpUndo)
+	add(all, OpLog)
+	add(all, OpDiff)
+	add(all, OpForkDiff)
+	return all
+}

@@ -1,0 +1,80 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/transfer"
+)
+
+// ImportRequest asks to bring a host directory or file into a vault.
+type ImportRequest struct {
+	Vault  string `json:"vault"`
+	Source string `json:"source"` // absolute path on the host
+	Dest   string `json:"dest"`   // path in the vault
+}
+
+// ImportResult says what was imported.
+type ImportResult struct {
+	transfer.Report
+	Event uint64 `json:"event,omitempty"` // its entry in the timeline
+}
+
+// OpImport imports a tree durably, as one event of the timeline.
+var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
+	Run: func(ctx context.Context, o *Owner, req ImportRequest, s Streams) (ImportResult, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return ImportResult{}, err
+		}
+		done, err := o.turn(ctx, req.Vault, true)
+		if err != nil {
+			return ImportResult{}, err
+		}
+		defer done()
+		before, err := v.Pin(ctx)
+		if err != nil {
+			return ImportResult{}, err
+		}
+		rep, err := transfer.Import(ctx, v, req.Source, req.Dest, &transfer.ImportOptions{Progress: forward(s)})
+		ev, rerr := v.Record(context.WithoutCancel(ctx), engine.Event{
+			Cause: engine.CauseImport, Command: []string{req.Source, req.Dest}, Before: before,
+		})
+		return ImportResult{Report: rep, Event: ev.Seq}, errors.Join(err, rerr)
+	}}
+
+// ExportRequest asks to write a tree of a vault to the host.
+type ExportRequest struct {
+	Vault      string `json:"vault"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Source     string `json:"source"` // path in the vault
+	Dest       string `json:"dest"`   // absolute path on the host
+	Overwrite  bool   `json:"overwrite,omitempty"`
+}
+
+// OpExport writes a tree to the host. It exports one state, even while others
+// write to the vault.
+var OpExport = Op[ExportRequest, transfer.Report]{Name: "export", Long: true,
+	Run: func(ctx context.Context, o *Owner, req ExportRequest, s Streams) (transfer.Report, error) {
+		root, unpin, err := o.state(ctx, req.Vault, req.Checkpoint)
+		if err != nil {
+			return transfer.Report{}, err
+		}
+		defer unpin()
+		opts := &transfer.ExportOptions{Progress: forward(s), Overwrite: req.Overwrite}
+		return transfer.Export(ctx, o.store.Snapshot(root), req.Source, req.Dest, opts)
+	}}
+
+func forward(s Streams) func(transfer.Progress) {
+	return func(p transfer.Progress) {
+		s.progress(Progress{Files: p.Files, Bytes: p.Bytes, TotalFiles: p.TotalFiles, TotalBytes: p.TotalBytes, Path: p.Path})
+	}
+}
+
+func moveOps() map[string]handler {
+	all := map[string]handler{}
+	add(all, OpImport)
+	add(all, OpExport)
+	return all
+}

@@ -1,0 +1,302 @@
+package workspace
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+
+	"github.com/agentvfs/avfs/engine"
+)
+
+// ExecRequest asks for a vault to run one command in.
+type ExecRequest struct {
+	ID         string   `json:"id"`
+	Vault      string   `json:"vault"`
+	Fork       string   `json:"fork,omitempty"` // make this fork and use it
+	Command    []string `json:"command"`        // for the timeline
+	Checkpoint bool     `json:"checkpoint"`     // keep the state before under a checkpoint
+	ReadOnly   bool     `json:"read_only"`
+	Wait       bool     `json:"wait"`  // for another command in the vault; otherwise VaultBusy
+	Limit      int      `json:"limit"` // most changes to list
+}
+
+// ExecBegun says where the command runs and what the state before is.
+type ExecBegun struct {
+	Vault      string `json:"vault"`
+	Mountpoint string `json:"mountpoint"`
+	RootBefore string `json:"root_before"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+}
+
+// ExecEnded says what the command changed.
+type ExecEnded struct {
+	RootAfter   string              `json:"root_after"`
+	Changes     []engine.FileChange `json:"changes"`
+	Total       int                 `json:"total"`
+	Event       uint64              `json:"event,omitempty"`
+	Interrupted bool                `json:"interrupted,omitempty"` // the caller went away
+}
+
+// OpExec holds a vault for one command. It writes an ExecBegun as a line of JSON
+// to the output stream, waits for a line on the input stream, which the caller
+// sends when the command has ended, and tells what changed. A caller that goes
+// away has ended its command, too.
+var OpExec = Op[ExecRequest, ExecEnded]{Name: "exec", Long: true, Run: runExec}
+
+func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnded, error) {
+	if req.Fork != "" {
+		if _, err := o.fork(ctx, ForkRequest{Vault: req.Vault, Name: req.Fork}); err != nil {
+			return ExecEnded{}, err
+		}
+		req.Vault = req.Fork
+	}
+	v, err := o.vault(ctx, req.Vault)
+	if err != nil {
+		return ExecEnded{}, err
+	}
+	if !req.ReadOnly {
+		done, err := o.turn(ctx, req.Vault, req.Wait)
+		if err != nil {
+			return ExecEnded{}, err
+		}
+		defer done()
+	}
+	point, unuse, err := o.use(ctx, req.Vault, req.ReadOnly)
+	if err != nil {
+		return ExecEnded{}, err
+	}
+	defer unuse()
+	begun, before, err := begin(ctx, v, req)
+	if err != nil {
+		return ExecEnded{}, err
+	}
+	begun.Mountpoint = point
+	line, err := json.Marshal(begun)
+	if err == nil {
+		_, err = s.out().Write(append(line, '\n'))
+	}
+	if err != nil {
+		v.Unpin(before)
+		return ExecEnded{}, err
+	}
+	_, err = bufio.NewReader(s.in()).ReadBytes('\n')
+	interrupted := err != nil
+	ended, err := finish(context.WithoutCancel(ctx), o, v, req, before)
+	ended.Interrupted = interrupted
+	return ended, err
+}
+
+func begin(ctx context.Context, v *engine.Vault, req ExecRequest) (ExecBegun, engine.Root, error) {
+	begun := ExecBegun{Vault: req.Vault}
+	before, err := v.Pin(ctx)
+	if err != nil {
+		return begun, before, err
+	}
+	begun.RootBefore = before.String()
+	if req.Checkpoint {
+		cp, err := v.Checkpoint(ctx, engine.CheckpointOptions{Message: "before exec " + req.ID, Auto: true})
+		if err != nil {
+			v.Unpin(before)
+			return begun, before, err
+		}
+		begun.Checkpoint = cp.ID
+	}
+	return begun, before, nil
+}
+
+// finish records what the command did. A read-only one did nothing.
+func finish(ctx context.Context, o *Owner, v *engine.Vault, req ExecRequest, before engine.Root) (ExecEnded, error) {
+	ended := ExecEnded{RootAfter: before.String(), Changes: []engine.FileChange{}}
+	if req.ReadOnly {
+		v.Unpin(before)
+		return ended, nil
+	}
+	ev, err := v.Record(ctx, engine.Event{Cause: engine.CauseExec, ID: req.ID, Command: req.Command, Before: before})
+	if err != nil {
+		v.Unpin(before)
+		return ended, err
+	}
+	ended.RootAfter, ended.Event = ev.After.String(), ev.Seq
+	ended.Changes, ended.Total, err = o.store.Diff(ctx, before, ev.After, &engine.DiffOptions{Limit: req.Limit})
+	return ended, err
+}
+
+// Exec is a vault held for one command.
+type Exec struct {
+	ExecBegun
+	in   *io.PipeWriter
+	done chan execDone
+}
+
+type execDone struct {
+	ended ExecEnded
+	err   error
+}
+
+// BeginExec holds a vault for one command and returns when it can run. An empty
+// vault is the current one. End must follow.
+func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, error) {
+	name, store, err := w.Locate(req.Vault)
+	if err != nil {
+		return nil, err
+	}
+	req.Vault = name
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	x := &Exec{in: inW, done: make(chan execDone, 1)}
+	// Once the command runs, only End ends the operation.
+	opCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	go func() { // ends with the operation, which End or the caller's death ends
+		defer cancel()
+		ended, err := Call(opCtx, w, store, OpExec, req, Streams{In: inR, Out: outW})
+		closing := err
+		if closing == nil {
+			closing = io.EOF
+		}
+		_ = outW.CloseWithError(closing) // never fails
+		_ = inR.CloseWithError(closing)  // never fails
+		x.done <- execDone{ended, err}
+	}()
+	line, err := bufio.NewReader(outR).ReadBytes('\n')
+	if err != nil {
+		if d := <-x.done; d.err != nil {
+			err = d.err
+		}
+		return nil, err
+	}
+	go func() { _, _ = io.Copy(io.Discard, outR) }() // nothing more comes
+	if err := json.Unmarshal(line, &x.ExecBegun); err != nil {
+		return nil, errors.Join(err, inW.Close())
+	}
+	return x, nil
+}
+
+// End says that the command has ended and returns what it changed.
+func (x *Exec) End() (ExecEnded, error) {
+	if _, err := x.in.Write([]byte("{}\n")); err != nil {
+		d := <-x.done
+		if d.err == nil {
+			d.err = err
+		}
+		return d.ended, d.err
+	}
+	d := <-x.done
+	return d.ended, d.err
+}
+
+// MountRequest asks to make a vault visible at a place.
+type MountRequest struct {
+	Vault      string `json:"vault"`
+	Mountpoint string `json:"mountpoint"`
+	ReadOnly   bool   `json:"read_only,omitempty"`
+}
+
+// OpMount mounts a vault and returns when it is usable.
+var OpMount = Op[MountRequest, MountInfo]{Name: "mount", Long: true,
+	Run: func(ctx context.Context, o *Owner, req MountRequest, _ Streams) (MountInfo, error) {
+		o.mu.Lock()
+		old := o.mounts[req.Mountpoint]
+		o.mu.Unlock()
+		if old != nil && old.info.Vault == req.Vault && old.info.ReadOnly == req.ReadOnly {
+			o.mu.Lock()
+			defer o.mu.Unlock()
+			old.info.Implicit = false
+			return old.info, nil
+		}
+		m, err := o.mountAt(ctx, req.Vault, req.Mountpoint, req.ReadOnly, false)
+		if err != nil {
+			return MountInfo{}, err
+		}
+		return m.info, nil
+	}}
+
+// UnmountRequest names a mount by its place.
+type UnmountRequest struct {
+	Mountpoint string `json:"mountpoint"`
+	Force      bool   `json:"force,omitempty"`
+}
+
+// OpUnmount ends a mount.
+var OpUnmount = Op[UnmountRequest, MountInfo]{Name: "unmount",
+	Run: func(ctx context.Context, o *Owner, req UnmountRequest, _ Streams) (MountInfo, error) {
+		return o.unmount(ctx, req.Mountpoint, req.Force)
+	}}
+
+func runOps() map[string]handler {
+	all := map[string]handler{}
+	add(all, OpExec)
+	add(all, OpMount)
+	add(all, OpUnmount)
+	return all
+}
+
+// Mount makes a vault visible at a place; an empty vault is the current one.
+func (w *Workspace) Mount(ctx context.Context, req MountRequest) (MountInfo, error) {
+	point, err := absPoint(req.Mountpoint)
+	if err != nil {
+		return MountInfo{}, err
+	}
+	req.Mountpoint = point
+	return CallVault(ctx, w, req.Vault, OpMount, func(v string) MountRequest { req.Vault = v; return req }, Streams{})
+}
+
+// Owners asks every live owner in the workspace who it is.
+func (w *Workspace) Owners(ctx context.Context) ([]OwnerInfo, error) {
+	stores, err := w.Stores()
+	if err != nil {
+		return nil, err
+	}
+	list := []OwnerInfo{}
+	for _, store := range stores {
+		r := dial(ctx, store)
+		if r == nil {
+			continue
+		}
+		info, err := r.info(ctx)
+		if err != nil {
+			return nil, err
+		}
+		list = append(list, info)
+	}
+	return list, nil
+}
+
+// Unmount ends the mount at a place, or the only mount of the vault of that name.
+// A mount that a dead owner left is cleared away.
+func (w *Workspace) Unmount(ctx context.Context, place string, force bool) (MountInfo, error) {
+	point, err := absPoint(place)
+	if err != nil {
+		return MountInfo{}, err
+	}
+	owners, err := w.Owners(ctx)
+	if err != nil {
+		return MountInfo{}, err
+	}
+	var ofVault []MountInfo
+	stores := map[string]string{}
+	for _, o := range owners {
+		for _, m := range o.Mounts {
+			stores[m.Mountpoint] = o.Store
+			if m.Mountpoint == point {
+				return Call(ctx, w, o.Store, OpUnmount, UnmountRequest{Mountpoint: point, Force: force}, Streams{})
+			}
+			if m.Vault == place {
+				ofVault = append(ofVault, m)
+			}
+		}
+	}
+	if len(ofVault) == 1 {
+		m := ofVault[0].Mountpoint
+		return Call(ctx, w, stores[m], OpUnmount, UnmountRequest{Mountpoint: m, Force: force}, Streams{})
+	}
+	if w.cfg.Mounter != nil {
+		if err := w.cfg.Mounter.Recover(point); err != nil {
+			return MountInfo{}, err
+		}
+	}
+	return MountInfo{}, &engine.Error{Kind: NotMounted, Op: "unmount", Path: place, Err: errors.New("no vault is mounted there")}
+}

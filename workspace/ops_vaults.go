@@ -1,0 +1,340 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// VaultDoc describes a vault of the workspace.
+type VaultDoc struct {
+	engine.VaultInfo
+	Current    bool        `json:"current"`
+	Store      string      `json:"store"`                 // path of the database
+	StoreBytes int64       `json:"store_bytes,omitempty"` // its size on disk, shared by all its vaults
+	Backend    string      `json:"backend"`
+	Mounts     []MountInfo `json:"mounts"`
+}
+
+// ForkRequest asks for a fork.
+type ForkRequest struct {
+	Vault string `json:"vault"`
+	Name  string `json:"name"`
+	At    string `json:"at,omitempty"` // a checkpoint; empty is the present state
+}
+
+// DeleteResult says what is left in a store after a vault was deleted.
+type DeleteResult struct {
+	Deleted string   `json:"deleted"`
+	Left    []string `json:"left"`
+}
+
+var opVaults = Op[Nothing, []VaultDoc]{Name: "vault.list", Run: func(ctx context.Context, o *Owner, _ Nothing, _ Streams) ([]VaultDoc, error) {
+	infos, err := o.store.Vaults(ctx)
+	if err != nil {
+		return nil, err
+	}
+	docs := make([]VaultDoc, 0, len(infos))
+	for _, info := range infos {
+		docs = append(docs, o.describe(info))
+	}
+	return docs, nil
+}}
+
+func (o *Owner) describe(info engine.VaultInfo) VaultDoc {
+	doc := VaultDoc{VaultInfo: info, Store: o.path, Backend: o.driver.Name(), Mounts: []MountInfo{}}
+	if s, ok := kv.As[kv.Sizer](o.store.Unwrap()); ok {
+		if n, err := s.Size(); err == nil {
+			doc.StoreBytes = n
+		}
+	}
+	for _, m := range o.mountInfos() {
+		if m.Vault == info.Name {
+			doc.Mounts = append(doc.Mounts, m)
+		}
+	}
+	return doc
+}
+
+var opVaultCreate = Op[InVault, VaultDoc]{Name: "vault.create", Run: func(ctx context.Context, o *Owner, req InVault, _ Streams) (VaultDoc, error) {
+	v, err := o.store.CreateVault(ctx, req.Vault)
+	if err != nil {
+		return VaultDoc{}, err
+	}
+	return o.describe(v.Info()), nil
+}}
+
+var opFork = Op[ForkRequest, VaultDoc]{Name: "vault.fork", Run: func(ctx context.Context, o *Owner, req ForkRequest, _ Streams) (VaultDoc, error) {
+	v, err := o.fork(ctx, req)
+	if err != nil {
+		return VaultDoc{}, err
+	}
+	return o.describe(v.Info()), nil
+}}
+
+func (o *Owner) fork(ctx context.Context, req ForkRequest) (*engine.Vault, error) {
+	release, err := o.w.claim(req.Name, o.path)
+	if err != nil {
+		return nil, err
+	}
+	v, err := o.forkNow(ctx, req)
+	if err != nil {
+		release()
+	}
+	return v, err
+}
+
+func (o *Owner) forkNow(ctx context.Context, req ForkRequest) (*engine.Vault, error) {
+	if req.At == "" {
+		return o.store.Fork(ctx, req.Vault, req.Name)
+	}
+	v, err := o.vault(ctx, req.Vault)
+	if err != nil {
+		return nil, err
+	}
+	cp, err := v.FindCheckpoint(ctx, req.At)
+	if err != nil {
+		return nil, err
+	}
+	return o.store.ForkAt(ctx, req.Vault, cp, req.Name)
+}
+
+var opVaultDelete = Op[InVault, DeleteResult]{Name: "vault.delete", Run: func(ctx context.Context, o *Owner, req InVault, _ Streams) (DeleteResult, error) {
+	if _, err := o.vault(ctx, req.Vault); err != nil {
+		return DeleteResult{}, err
+	}
+	if err := o.endMounts(ctx, req.Vault); err != nil {
+		return DeleteResult{}, err
+	}
+	if err := o.store.DeleteVault(ctx, req.Vault); err != nil {
+		return DeleteResult{}, err
+	}
+	res := DeleteResult{Deleted: req.Vault, Left: []string{}}
+	infos, err := o.store.Vaults(ctx)
+	for _, info := range infos {
+		res.Left = append(res.Left, info.Name)
+	}
+	if rerr := os.Remove(o.w.refPath(req.Vault)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
+		err = errors.Join(err, rerr)
+	}
+	return res, err
+}}
+
+// endMounts ends the mounts of a vault that nobody uses; others make it Busy.
+func (o *Owner) endMounts(ctx context.Context, vault string) error {
+	for _, info := range o.mountInfos() {
+		if info.Vault != vault {
+			continue
+		}
+		if !info.Implicit {
+			return &engine.Error{Kind: engine.Busy, Op: "delete vault", Path: vault, Err: fmt.Errorf("it is mounted at %s", info.Mountpoint)}
+		}
+		if _, err := o.unmount(ctx, info.Mountpoint, false); err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+// opStop asks the owner to end once the operations under way are done.
+var opStop = Op[Nothing, Nothing]{Name: "owner.stop", Run: func(_ context.Context, o *Owner, _ Nothing, _ Streams) (Nothing, error) {
+	if o.stop != nil {
+		o.stop()
+	}
+	return Nothing{}, nil
+}}
+
+func vaultOps() map[string]handler {
+	all := map[string]handler{}
+	add(all, opVaults)
+	add(all, opVaultCreate)
+	add(all, opFork)
+	add(all, opVaultDelete)
+	add(all, opStop)
+	return all
+}
+
+// CreateVault makes a vault: in a new store of its own, or, where the store of that
+// name is there and only holds forks of it, in that one. backend names the driver;
+// empty is the default. The first vault becomes the current one.
+func (w *Workspace) CreateVault(ctx context.Context, name, backend string) (VaultDoc, error) {
+	if err := engine.CheckVaultName(name); err != nil {
+		return VaultDoc{}, err
+	}
+	driver, err := w.driver(backend)
+	if err != nil {
+		return VaultDoc{}, err
+	}
+	if err := os.MkdirAll(w.vaultsDir(), 0o700); err != nil {
+		return VaultDoc{}, err
+	}
+	path := w.storePath(name)
+	if _, err := os.Lstat(path); err == nil {
+		return Call(ctx, w, path, opVaultCreate, InVault{name}, Streams{})
+	}
+	release, err := w.claim(name, path)
+	if err != nil {
+		return VaultDoc{}, err
+	}
+	defer release()
+	if err := w.newStore(ctx, driver, path, name); err != nil {
+		return VaultDoc{}, err
+	}
+	if _, err := os.Lstat(filepath.Join(w.cfg.Home, "current")); errors.Is(err, fs.ErrNotExist) {
+		if err := writeFile(filepath.Join(w.cfg.Home, "current"), name+"\n"); err != nil {
+			return VaultDoc{}, err
+		}
+	}
+	return w.infoAt(ctx, path, name)
+}
+
+func (w *Workspace) driver(name string) (kv.Driver, error) {
+	if name == "" {
+		return w.cfg.Drivers[0], nil
+	}
+	var names []string
+	for _, d := range w.cfg.Drivers {
+		if d.Name() == name {
+			return d, nil
+		}
+		names = append(names, d.Name())
+	}
+	return nil, &engine.Error{Kind: engine.Unsupported, Op: "back end", Path: name,
+		Err: fmt.Errorf("not in this build, which has %v", names)}
+}
+
+// newStore makes a store with one vault beside its place and moves it there when
+// it is whole.
+func (w *Workspace) newStore(ctx context.Context, d kv.Driver, path, vault string) error {
+	tmp, err := os.MkdirTemp(w.vaultsDir(), ".new-*")
+	if err != nil {
+		return err
+	}
+	defer os.RemoveAll(tmp)
+	made := filepath.Join(tmp, filepath.Base(path))
+	db, err := d.Open(ctx, made, kv.Options{Tables: engine.Tables(), Create: true})
+	if err != nil {
+		return err
+	}
+	s, err := engine.Create(ctx, db, nil)
+	if err != nil {
+		return errors.Join(err, db.Close())
+	}
+	_, err = s.CreateVault(ctx, vault)
+	if err = errors.Join(err, s.Close()); err != nil {
+		return err
+	}
+	if _, err := os.Lstat(path); err == nil {
+		return &engine.Error{Kind: engine.VaultExists, Op: "create vault", Path: vault}
+	}
+	return os.Rename(made, path)
+}
+
+// Info describes one vault; an empty name is the current one.
+func (w *Workspace) Info(ctx context.Context, vault string) (VaultDoc, error) {
+	name, store, err := w.Locate(vault)
+	if err != nil {
+		return VaultDoc{}, err
+	}
+	return w.infoAt(ctx, store, name)
+}
+
+func (w *Workspace) infoAt(ctx context.Context, store, name string) (VaultDoc, error) {
+	docs, err := Call(ctx, w, store, opVaults, Nothing{}, Streams{})
+	if err != nil {
+		return VaultDoc{}, err
+	}
+	current, _ := w.Current() // none is none
+	for _, d := range docs {
+		if d.Name == name {
+			d.Current = name == current
+			return d, nil
+		}
+	}
+	return VaultDoc{}, &engine.Error{Kind: engine.VaultNotFound, Op: "find vault", Path: name}
+}
+
+// StoreFault is a store that could not be read.
+type StoreFault struct {
+	Store string `json:"store"`
+	Error *Fault `json:"error"`
+}
+
+// List describes every vault, sorted by name, and lists the stores that could not
+// be read.
+func (w *Workspace) List(ctx context.Context) ([]VaultDoc, []StoreFault, error) {
+	stores, err := w.Stores()
+	if err != nil {
+		return nil, nil, err
+	}
+	current, _ := w.Current() // none is none
+	docs, faults := []VaultDoc{}, []StoreFault{}
+	for _, store := range stores {
+		some, err := Call(ctx, w, store, opVaults, Nothing{}, Streams{})
+		if err != nil {
+			faults = append(faults, StoreFault{Store: store, Error: NewFault(err)})
+			continue
+		}
+		for i := range some {
+			some[i].Current = some[i].Name == current
+		}
+		docs = append(docs, some...)
+	}
+	sort.Slice(docs, func(i, j int) bool { return docs[i].Name < docs[j].Name })
+	return docs, faults, nil
+}
+
+// Fork makes a fork of a vault.
+func (w *Workspace) Fork(ctx context.Context, req ForkRequest) (VaultDoc, error) {
+	return CallVault(ctx, w, req.Vault, opFork, func(v string) ForkRequest { req.Vault = v; return req }, Streams{})
+}
+
+// DeleteVault deletes a vault, and with the last one its store.
+func (w *Workspace) DeleteVault(ctx context.Context, vault string) (DeleteResult, error) {
+	name, store, err := w.Locate(vault)
+	if err != nil {
+		return DeleteResult{}, err
+	}
+	res, err := Call(ctx, w, store, opVaultDelete, InVault{name}, Streams{})
+	if err != nil {
+		return res, err
+	}
+	if b, rerr := os.ReadFile(filepath.Join(w.cfg.Home, "current")); rerr == nil && string(b) == name+"\n" {
+		err = os.Remove(filepath.Join(w.cfg.Home, "current"))
+	}
+	if len(res.Left) == 0 {
+		err = errors.Join(err, w.removeStore(ctx, store))
+	}
+	return res, err
+}
+
+// removeStore deletes a store without vaults.
+func (w *Workspace) removeStore(ctx context.Context, store string) error {
+	deadline := time.Now().Add(w.cfg.LockWait)
+	for listening(store) {
+		if _, err := Call(ctx, w, store, opStop, Nothing{}, Streams{}); err != nil && engine.KindOf(err) != OwnerLost {
+			return err
+		}
+		if time.Now().After(deadline) {
+			return &engine.Error{Kind: engine.Locked, Op: "delete store", Path: store}
+		}
+		time.Sleep(retryPause)
+	}
+	o, err := w.openWait(ctx, store)
+	if err != nil {
+		return err
+	}
+	infos, err := o.store.Vaults(ctx)
+	if err = errors.Join(err, o.release()); err != nil || len(infos) > 0 {
+		return err
+	}
+	return os.RemoveAll(store)
+}

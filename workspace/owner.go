@@ -1,0 +1,171 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Owner is the open store in the process that has it open.
+type Owner struct {
+	w      *Workspace
+	path   string
+	driver kv.Driver
+	store  *engine.Store
+	refs   int // guarded by w.mu
+
+	mu     sync.Mutex // guards what follows
+	mounts map[string]*mount
+	turns  map[string]chan struct{} // by vault: who may run a command in it
+	stop   func()                   // asks the server to end; nil where nobody serves
+	busy   int                      // operations under way
+	since  time.Time                // when busy became 0
+}
+
+// Store is the open store.
+func (o *Owner) Store() *engine.Store { return o.store }
+
+// conn is a way to a store: the owner in this process or one elsewhere.
+type conn struct {
+	local  *Owner
+	remote *remote
+}
+
+const retryPause = 5 * time.Millisecond
+
+// connect finds the owner of the store or becomes it. With away it prefers an
+// owner in a process of its own.
+func (w *Workspace) connect(ctx context.Context, path string, away bool) (conn, error) {
+	if _, err := os.Lstat(path); err != nil {
+		return conn{}, err
+	}
+	deadline := time.Now().Add(w.cfg.LockWait)
+	for {
+		if o := w.opened(path); o != nil {
+			return conn{local: o}, nil
+		}
+		if r := dial(ctx, path); r != nil {
+			return conn{remote: r}, nil
+		}
+		var err error
+		if away && w.cfg.Spawn != nil {
+			if err = w.cfg.Spawn(ctx, path); err == nil {
+				continue
+			}
+		} else {
+			o, oerr := w.open(path)
+			if oerr == nil {
+				return conn{local: o}, nil
+			}
+			err = oerr
+		}
+		if engine.KindOf(err) != engine.Locked || time.Now().After(deadline) {
+			return conn{}, err
+		}
+		select {
+		case <-ctx.Done():
+			return conn{}, ctx.Err()
+		case <-time.After(retryPause):
+		}
+	}
+}
+
+// opened returns the owner in this process with one more reference, nil if there
+// is none.
+func (w *Workspace) opened(path string) *Owner {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	o := w.owners[path]
+	if o != nil {
+		o.refs++
+	}
+	return o
+}
+
+// open opens the store in this process, without waiting for who has it.
+func (w *Workspace) open(path string) (*Owner, error) {
+	w.mu.Lock()
+	defer w.mu.Unlock()
+	if o := w.owners[path]; o != nil {
+		o.refs++
+		return o, nil
+	}
+	driver, err := w.recognise(path)
+	if err != nil {
+		return nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // a cancelled context does not wait for the lock
+	db, err := driver.Open(ctx, path, kv.Options{Tables: engine.Tables()})
+	if err != nil {
+		return nil, err
+	}
+	store, err := engine.Open(context.Background(), db, nil)
+	if err != nil {
+		return nil, errors.Join(err, db.Close())
+	}
+	o := &Owner{
+		w: w, path: path, driver: driver, store: store, refs: 1,
+		mounts: map[string]*mount{}, turns: map[string]chan struct{}{}, since: time.Now(),
+	}
+	w.owners[path] = o
+	return o, nil
+}
+
+// recognise finds the back end of a store by its first bytes.
+func (w *Workspace) recognise(path string) (kv.Driver, error) {
+	for _, d := range w.cfg.Drivers {
+		if d.Recognise(path) {
+			return d, nil
+		}
+	}
+	return nil, &engine.Error{Kind: engine.NotStore, Op: "open", Path: path}
+}
+
+// release gives one reference back; with the last one the store is closed.
+func (o *Owner) release() error {
+	o.w.mu.Lock()
+	defer o.w.mu.Unlock()
+	o.refs--
+	if o.refs > 0 {
+		return nil
+	}
+	delete(o.w.owners, o.path)
+	return o.store.Close()
+}
+
+// vault opens a vault of the store.
+func (o *Owner) vault(ctx context.Context, name string) (*engine.Vault, error) {
+	return o.store.Vault(ctx, name)
+}
+
+// turn waits until no other command runs in the vault; without wait it fails with
+// VaultBusy instead. The returned function ends the turn.
+func (o *Owner) turn(ctx context.Context, vault string, wait bool) (done func(), err error) {
+	o.mu.Lock()
+	t := o.turns[vault]
+	if t == nil {
+		t = make(chan struct{}, 1)
+		o.turns[vault] = t
+	}
+	o.mu.Unlock()
+	if !wait {
+		select {
+		case t <- struct{}{}:
+			return func() { <-t }, nil
+		default:
+			return nil, &engine.Error{Kind: VaultBusy, Op: "exec", Path: vault, Err: errors.New("another command runs in the vault")}
+		}
+	}
+	select {
+	case t <- struct{}{}:
+		return func() { <-t }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}

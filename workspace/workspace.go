@@ -1,0 +1,266 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"sort"
+	"strings"
+	"sync"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Config says what a workspace consists of.
+type Config struct {
+	// Home is the directory of the workspace; empty is AVFS_HOME, or ~/.avfs.
+	Home string
+	// Drivers are the back ends of this build, the default first.
+	Drivers []kv.Driver
+	// Mounter makes vaults visible as directories; nil if this build cannot.
+	Mounter Mounter
+	// Spawn starts an owner of the store at path in a process of its own and
+	// returns when it listens. Nil: this process does not start owners, and
+	// operations that want one run in it.
+	Spawn func(ctx context.Context, path string) error
+	// Version is that of the program, told to whoever asks the owner.
+	Version string
+	// LockWait is how long to wait for a store that somebody else has open and
+	// does not serve; 0 is five seconds.
+	LockWait time.Duration
+}
+
+// Mounter makes a vault visible as a directory.
+type Mounter interface {
+	// Mount returns when the directory is usable.
+	Mount(ctx context.Context, v *engine.Vault, point string, readOnly bool) (Mounted, error)
+	// Recover detaches a mount point that a dead process left; anything else
+	// it leaves alone.
+	Recover(point string) error
+}
+
+// Mounted is a live mount.
+type Mounted interface {
+	Unmount(ctx context.Context, force bool) error
+	// Done is closed when the mount has ended, for whatever reason.
+	Done() <-chan struct{}
+}
+
+const defaultLockWait = 5 * time.Second
+
+// Workspace is a directory of stores. It may be used by any number of goroutines.
+type Workspace struct {
+	cfg Config
+
+	mu     sync.Mutex        // guards what follows
+	owners map[string]*Owner // stores that this process has open, by path
+}
+
+// Open prepares the workspace; its directories are made when they are needed.
+func Open(cfg Config) (*Workspace, error) {
+	if cfg.Home == "" {
+		cfg.Home = os.Getenv("AVFS_HOME")
+	}
+	if cfg.Home == "" {
+		home, err := os.UserHomeDir()
+		if err != nil {
+			return nil, fmt.Errorf("no home directory (set AVFS_HOME): %w", err)
+		}
+		cfg.Home = filepath.Join(home, ".avfs")
+	}
+	abs, err := filepath.Abs(cfg.Home)
+	if err != nil {
+		return nil, err
+	}
+	cfg.Home = abs
+	if cfg.LockWait == 0 {
+		cfg.LockWait = defaultLockWait
+	}
+	if len(cfg.Drivers) == 0 {
+		return nil, errors.New("this build has no storage back end")
+	}
+	return &Workspace{cfg: cfg, owners: map[string]*Owner{}}, nil
+}
+
+// Home is the directory of the workspace.
+func (w *Workspace) Home() string { return w.cfg.Home }
+
+// PolicyFile is where the user's policy is.
+func (w *Workspace) PolicyFile() string { return filepath.Join(w.cfg.Home, "policy.yaml") }
+
+func (w *Workspace) vaultsDir() string { return filepath.Join(w.cfg.Home, "vaults") }
+
+// MountPoint is where a vault is mounted when nobody says where.
+func (w *Workspace) MountPoint(vault string, readOnly bool) string {
+	if readOnly {
+		vault += ".ro"
+	}
+	return filepath.Join(w.cfg.Home, "mnt", vault)
+}
+
+func (w *Workspace) storePath(name string) string {
+	return filepath.Join(w.vaultsDir(), name+storeSuffix)
+}
+
+func (w *Workspace) refPath(name string) string { return filepath.Join(w.vaultsDir(), name+refSuffix) }
+
+const (
+	storeSuffix = ".avfs"
+	refSuffix   = ".ref"
+)
+
+// Locate finds the store of a vault without opening it. The vault of an empty
+// name is the current one.
+func (w *Workspace) Locate(vault string) (name, store string, err error) {
+	if vault == "" {
+		if vault, err = w.Current(); err != nil {
+			return "", "", err
+		}
+	}
+	if err := engine.CheckVaultName(vault); err != nil {
+		return "", "", err
+	}
+	ref, err := os.ReadFile(w.refPath(vault))
+	switch {
+	case err == nil:
+		base := strings.TrimSpace(string(ref))
+		if base != filepath.Base(base) || !strings.HasSuffix(base, storeSuffix) {
+			return "", "", &engine.Error{Kind: engine.Corrupt, Op: "find vault", Path: vault, Err: fmt.Errorf("%s names no store", w.refPath(vault))}
+		}
+		return vault, filepath.Join(w.vaultsDir(), base), nil
+	case !errors.Is(err, fs.ErrNotExist):
+		return "", "", err
+	}
+	if _, err := os.Lstat(w.storePath(vault)); err != nil {
+		if errors.Is(err, fs.ErrNotExist) {
+			err = &engine.Error{Kind: engine.VaultNotFound, Op: "find vault", Path: vault}
+		}
+		return "", "", err
+	}
+	return vault, w.storePath(vault), nil
+}
+
+// Stores lists the stores of the workspace, sorted.
+func (w *Workspace) Stores() ([]string, error) {
+	entries, err := os.ReadDir(w.vaultsDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var stores []string
+	for _, e := range entries {
+		if strings.HasSuffix(e.Name(), storeSuffix) {
+			stores = append(stores, filepath.Join(w.vaultsDir(), e.Name()))
+		}
+	}
+	sort.Strings(stores)
+	return stores, nil
+}
+
+// Current is the name of the current vault: AVFS_VAULT, what Use chose, or the
+// only one there is.
+func (w *Workspace) Current() (string, error) {
+	if name := os.Getenv("AVFS_VAULT"); name != "" {
+		return name, nil
+	}
+	b, err := os.ReadFile(filepath.Join(w.cfg.Home, "current"))
+	if err == nil {
+		return strings.TrimSpace(string(b)), nil
+	}
+	if !errors.Is(err, fs.ErrNotExist) {
+		return "", err
+	}
+	names, err := w.names()
+	if err != nil {
+		return "", err
+	}
+	if len(names) == 1 {
+		return names[0], nil
+	}
+	hint := "create one with: avfs vault create NAME"
+	if len(names) > 1 {
+		hint = "choose one with: avfs vault use NAME"
+	}
+	return "", &engine.Error{Kind: engine.VaultNotFound, Op: "find vault", Err: errors.New("no current vault; " + hint)}
+}
+
+// Use makes a vault the current one.
+func (w *Workspace) Use(vault string) error {
+	name, _, err := w.Locate(vault)
+	if err != nil {
+		return err
+	}
+	return writeFile(filepath.Join(w.cfg.Home, "current"), name+"\n")
+}
+
+// names lists the vaults that have a file of their own: first vaults of stores,
+// and forks.
+func (w *Workspace) names() ([]string, error) {
+	entries, err := os.ReadDir(w.vaultsDir())
+	if errors.Is(err, fs.ErrNotExist) {
+		return nil, nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	var names []string
+	for _, e := range entries {
+		for _, suffix := range []string{storeSuffix, refSuffix} {
+			if n, ok := strings.CutSuffix(e.Name(), suffix); ok {
+				names = append(names, n)
+			}
+		}
+	}
+	return names, nil
+}
+
+// claim takes a vault name for the store, or fails with VaultExists. The returned
+// function gives it back.
+func (w *Workspace) claim(name, store string) (release func(), err error) {
+	if err := engine.CheckVaultName(name); err != nil {
+		return nil, err
+	}
+	if _, err := os.Lstat(w.storePath(name)); err == nil {
+		return nil, &engine.Error{Kind: engine.VaultExists, Op: "create vault", Path: name}
+	}
+	f, err := os.OpenFile(w.refPath(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return nil, &engine.Error{Kind: engine.VaultExists, Op: "create vault", Path: name}
+	}
+	if err != nil {
+		return nil, err
+	}
+	_, err = f.WriteString(filepath.Base(store) + "\n")
+	err = errors.Join(err, f.Sync(), f.Close())
+	if err != nil {
+		return nil, errors.Join(err, os.Remove(w.refPath(name)))
+	}
+	return func() { _ = os.Remove(w.refPath(name)) }, nil
+}
+
+// writeFile replaces a small file in one step.
+func writeFile(path, text string) error {
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	tmp, err := os.CreateTemp(filepath.Dir(path), ".tmp-*")
+	if err != nil {
+		return err
+	}
+	_, err = tmp.WriteString(text)
+	err = errors.Join(err, tmp.Sync(), tmp.Close())
+	if err == nil {
+		err = os.Rename(tmp.Name(), path)
+	}
+	if err != nil {
+		return errors.Join(err, os.Remove(tmp.Name()))
+	}
+	return nil
+}
