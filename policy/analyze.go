@@ -20,13 +20,14 @@ const (
 
 // analyzer collects the items of one command.
 type analyzer struct {
-	items    []item
-	full     bool
-	gitKeys  []string            // risky keys of the repository's own configuration
-	poisoned map[string]bool     // variables that a function or a trap may change at any time
-	funcs    map[string]funcInfo // functions that the script defines
-	words    int                 // words of all items so far
-	work     int                 // bytes of code that were parsed so far
+	items      []item
+	full       bool
+	gitKeys    []string            // risky keys of the repository's own configuration
+	gitAliases map[string]string   // aliases of that configuration
+	poisoned   map[string]bool     // variables that a function or a trap may change at any time
+	funcs      map[string]funcInfo // functions that the script defines
+	words      int                 // words of all items so far
+	work       int                 // bytes of code that were parsed so far
 }
 
 // funcInfo is what is known of a function.
@@ -37,7 +38,23 @@ type funcInfo struct {
 // analyze takes a command apart. It always returns at least one item, except for a
 // shell string that runs nothing.
 func analyze(c Command) []item {
-	a := &analyzer{gitKeys: GitConfigRisk(c.GitConfig)}
+	// The parser is not ours. A fault in it must not become an allowed command or
+	// take the caller down; FuzzDecide calls takeApart itself, so none stays hidden.
+	var items []item
+	func() {
+		defer func() {
+			if fault := recover(); fault != nil {
+				items = []item{{kind: kindOpaque, reason: "the command could not be taken apart"}}
+			}
+		}()
+		items = takeApart(c)
+	}()
+	return items
+}
+
+// takeApart does the work of analyze.
+func takeApart(c Command) []item {
+	a := &analyzer{gitKeys: GitConfigRisk(c.GitConfig), gitAliases: gitAliases(c.GitConfig)}
 	loc := locator{cwd: place{kind: placeVault, path: path.Clean("/" + c.Cwd)}}
 	if c.Mount != "" {
 		loc.mount = path.Clean(c.Mount)
@@ -127,11 +144,12 @@ type walker struct {
 	sure bool
 	// inFunc names the function whose body is walked.
 	inFunc string
-	// inPipe: the statement is part of a pipe or runs in the background.
-	inPipe bool
 	// soft: a command that no rule speaks about does not count, because the
 	// program around it stands for it.
 	soft bool
+	// known: a program whose name is not known does not count, because the text
+	// is most likely no command at all.
+	known bool
 }
 
 // loc returns the locator for the current directory.

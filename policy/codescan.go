@@ -16,7 +16,7 @@ type scanner struct {
 // name inside a string is found too, and code that hides the name is not.
 var (
 	pythonShells = &scanner{
-		starts: regexp.MustCompile(`\bos\s*\.\s*(system|popen|exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?|startfile|fork)\b|\bsubprocess\b|\bpty\s*\.\s*spawn|\bgetoutput\b|__import__|\bimportlib\b|\bctypes\b|\bcreate_subprocess_|(^|[^.\w])(eval|exec|compile)\s*\(|\bfrom\s+os\s+import\b|\bgetattr\s*\(\s*os\b|\brmtree\s*\(\s*['"](/|~|\.\.)`),
+		starts: regexp.MustCompile(`\bos\s*\.\s*(system|popen|exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?|startfile|fork)\b|\bimport\b[^\n;]*\bsubprocess\b|\bfrom\s+subprocess\b|\bsubprocess\s*\.|\bpty\s*\.\s*spawn|\bgetoutput\b|__import__|\bimportlib\b|\bctypes\b|\bcreate_subprocess_|(^|[^.\w])(eval|exec|compile)\s*\(|\bfrom\s+os\s+import\b[^\n;]*\b(system|popen|exec|spawn|fork|\*)|\bgetattr\s*\(\s*os\b|\brmtree\s*\(\s*['"](/|~|\.\.)`),
 		calls:  regexp.MustCompile(`\b(system|popen|run|call|check_call|check_output|Popen|getoutput|getstatusoutput|execvp?|spawn)\s*\(\s*`),
 	}
 	nodeShells = &scanner{
@@ -24,7 +24,7 @@ var (
 		calls:  regexp.MustCompile(`\b(exec|execSync|spawn|spawnSync|execFile|execFileSync|fork)\s*\(\s*`),
 	}
 	perlShells = &scanner{
-		starts: regexp.MustCompile("\\b(system|exec|fork|spawn|popen2?e?|syscall|eval|instance_eval|class_eval)\\b|`|\\bqx\\b|%x\\W|\\bOpen3\\b|\\bIO\\s*[.:]|\\bPTY\\b|\\bopen\\b[^;]*\\||\\bdo\\s+['\"]|s/[^/]*/[^/]*/[gimsx]*ee"),
+		starts: regexp.MustCompile("\\b(system|exec|spawn|popen2?e?|syscall)\\b\\s*[\\s(\"'$@\\[{q]|\\b(fork|eval|instance_eval|class_eval)\\b|`|\\bqx\\b|%x\\W|\\bOpen3\\b|\\bIO\\s*[.:]|\\bPTY\\b|\\bopen\\b[^;]*\\||\\bdo\\s+['\"]|s/[^/]*/[^/]*/[gimsx]*ee"),
 		calls:  regexp.MustCompile(`\b(system|exec|spawn|popen|popen2e?|capture2e?|capture3)\s*\(?\s*`),
 		ticks:  true,
 	}

@@ -18,7 +18,9 @@ func (w *walker) command(toks []token, in input) {
 	if reason := unclearProgram(prog); reason != "" {
 		it := newCall(prog, args, w.via, w.loc())
 		it.kind, it.reason = kindOpaque, reason
-		w.a.add(it)
+		if !w.known {
+			w.a.add(it)
+		}
 		return
 	}
 	it := newCall(prog, args, w.via, w.loc())
@@ -138,6 +140,12 @@ func (w *walker) builtin(it *item, in input) bool {
 		w.trap(it)
 	case "alias":
 		w.alias(it)
+	case "compgen":
+		for i, t := range args {
+			if t.text == "-C" && i+1 < len(args) {
+				w.code(args[i+1], it.name, nil, true)
+			}
+		}
 	case "hash":
 		if hasWord(args, "-p") {
 			w.a.opaque(w.via, it.display(), "hash -p changes which program a name runs")

@@ -49,6 +49,7 @@ func FuzzDecide(f *testing.F) {
 	f.Fuzz(func(t *testing.T, s, cwd string) {
 		p := Default()
 		c := Command{Shell: s, Cwd: cwd, Mount: "/mnt/v"}
+		takeApart(c)
 		start := time.Now()
 		d := p.Decide(c)
 		if took := time.Since(start); took > 2*time.Second {

@@ -20,6 +20,9 @@ func (w *walker) git(it *item, in input) {
 	}
 	sub := it.args[pos.start].text
 	rest := it.args[pos.start+1:]
+	if alias, ok := w.a.gitAliases[strings.ToLower(sub)]; ok && w.depth < maxDepth {
+		w.gitAlias(sub, alias, rest)
+	}
 	switch sub {
 	case "config":
 		w.gitConfig(it, rest)
@@ -31,6 +34,22 @@ func (w *walker) git(it *item, in input) {
 		w.gitForeach(rest)
 	}
 	w.gitOptions(it, sub, rest)
+}
+
+// gitAlias judges what an alias stands for: shell code behind "!", the words of a git
+// command otherwise.
+func (w *walker) gitAlias(name, value string, rest []token) {
+	if code, ok := strings.CutPrefix(value, "!"); ok {
+		w.softCode("git alias."+name, code)
+		return
+	}
+	toks := []token{literal("git")}
+	for f := range strings.FieldsSeq(value) {
+		toks = append(toks, literal(strings.Trim(f, `"'`)))
+	}
+	n := *w
+	n.soft = true
+	n.run(append(toks, rest...), "git alias."+name, input{})
 }
 
 // gitGlobals judges the options in front of the subcommand.
@@ -69,14 +88,15 @@ func (w *walker) gitKey(it *item, key string, value token) {
 	if value.dyn {
 		v = "!" + v
 	}
+	if name, ok := strings.CutPrefix(strings.ToLower(key), "alias."); ok && !value.dyn {
+		w.gitAlias(name, value.text, nil)
+	}
 	if !riskyGitKey(key, v) {
 		return
 	}
 	w.a.floor(RequireApproval, "git-config", w.via, it.display(), "the setting "+key+" makes git run a program")
-	if code, isCode := strings.CutPrefix(value.text, "!"); isCode && !value.dyn {
-		w.softCode("git "+key, code)
-	} else if !value.dyn && !strings.HasPrefix(strings.ToLower(key), "include") {
-		w.softCode("git "+key, value.text)
+	if lower := strings.ToLower(key); !value.dyn && !strings.HasPrefix(lower, "include") && !strings.HasPrefix(lower, "alias.") {
+		w.softCode("git "+key, strings.TrimPrefix(value.text, "!"))
 	}
 }
 
@@ -180,10 +200,33 @@ func (w *walker) gitOptions(it *item, sub string, args []token) {
 // repetition: core.fsmonitor, filter.x.clean, alias.y and their kind. It does not
 // follow includes; it names them. A text that is no configuration has none.
 func GitConfigRisk(configText []byte) []string {
-	if len(configText) == 0 {
-		return nil
-	}
 	var risks []string
+	eachGitSetting(configText, func(key, value string) {
+		if riskyGitKey(key, value) {
+			risks = append(risks, key)
+		}
+	})
+	slices.Sort(risks)
+	return slices.Compact(risks)
+}
+
+// gitAliases returns the aliases that a configuration defines, by lower-case name.
+func gitAliases(configText []byte) map[string]string {
+	var found map[string]string
+	eachGitSetting(configText, func(key, value string) {
+		if name, ok := strings.CutPrefix(key, "alias."); ok {
+			if found == nil {
+				found = map[string]string{}
+			}
+			found[strings.ToLower(name)] = value
+		}
+	})
+	return found
+}
+
+// eachGitSetting calls fn for each setting of a configuration file. Section and key
+// are in lower case, the part between them is as written.
+func eachGitSetting(configText []byte, fn func(key, value string)) {
 	section := ""
 	text := strings.ReplaceAll(string(configText), "\\\n", "")
 	for line := range strings.SplitSeq(text, "\n") {
@@ -200,13 +243,8 @@ func GitConfigRisk(configText []byte) []string {
 		if !has {
 			value = "true"
 		}
-		full := section + "." + strings.ToLower(strings.TrimSpace(key))
-		if riskyGitKey(full, unquoteGit(value)) {
-			risks = append(risks, full)
-		}
+		fn(section+"."+strings.ToLower(strings.TrimSpace(key)), unquoteGit(value))
 	}
-	slices.Sort(risks)
-	return slices.Compact(risks)
 }
 
 // sectionEnd finds the bracket that closes a section's header.

@@ -116,6 +116,8 @@ func (s *ruleset) unruledWrite(it *item) verdict {
 	t := it.args[0]
 	id := builtinRule + "redirect"
 	switch {
+	case insideGit(t.certain()):
+		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a file of git itself, which can make git run programs"}
 	case it.loc.is(classDevice, t) != no:
 		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a device"}
 	case it.loc.is(classOutside, t) != no:
@@ -126,6 +128,11 @@ func (s *ruleset) unruledWrite(it *item) verdict {
 		return verdict{Allow, id, "the output goes to a harmless device"}
 	}
 	return verdict{AllowWithCheckpoint, id, "the output goes to a file"}
+}
+
+// insideGit reports whether a path leads into a repository's own directory.
+func insideGit(p string) bool {
+	return strings.HasPrefix(p, ".git/") || strings.Contains(p, "/.git/")
 }
 
 // match says whether the rule speaks about the item.

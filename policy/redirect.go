@@ -81,6 +81,9 @@ func (w *walker) heredoc(r *syntax.Redirect, in input) input {
 
 // write notes that a file is written.
 func (w *walker) write(target token, op string) {
+	if w.known {
+		return // a comparison, most likely
+	}
 	it := item{kind: kindWrite, prog: literal(">"), args: []token{target}, via: w.via, loc: w.loc(), opts: noModel}
 	it.name, it.base = ">", ">"
 	if op != ">" {

@@ -54,7 +54,7 @@ func (w *walker) branch(list []*syntax.Stmt) {
 func (w *walker) stmt(s *syntax.Stmt, in input) {
 	if s.Background || s.Coprocess {
 		n := *w
-		n.st, n.sure, n.inPipe = w.st.clone(), false, true
+		n.st, n.sure = w.st.clone(), false
 		n.redirected(s, in)
 		return
 	}
@@ -120,14 +120,42 @@ func (w *walker) cmd(c syntax.Command, in input) {
 		}
 	case *syntax.CoprocClause:
 		n := *w
-		n.st, n.sure, n.inPipe = w.st.clone(), false, true
+		n.st, n.sure = w.st.clone(), false
 		n.coproc(c, in)
 	case *syntax.ArithmCmd, *syntax.LetClause, *syntax.TestClause:
 		w.inner(c)
 		w.forgetAssigned(c)
+		w.plainShell(w.source(c))
 	default:
 		w.a.opaque(w.via, w.source(c), "this kind of command is not known")
 	}
+}
+
+// plainShell judges (( )) and [[ ]] as a shell reads them that does not know them: as
+// subshells and as a command with lists. What is no command there does not count.
+func (w *walker) plainShell(src string) {
+	body, ok := strings.CutPrefix(src, "((")
+	if ok {
+		body = strings.TrimSuffix(body, "))")
+	} else if body, ok = strings.CutPrefix(src, "[["); !ok || !strings.Contains(body, "&&") && !strings.Contains(body, "||") {
+		return
+	}
+	if w.depth > 2 || tooComplex(body) != "" {
+		return
+	}
+	file, err := syntax.NewParser(syntax.Variant(syntax.LangPOSIX)).Parse(strings.NewReader(body), "")
+	if err != nil {
+		return
+	}
+	n := w.nested("")
+	n.st, n.src, n.soft, n.sure = w.st.clone(), body, true, false
+	if len(file.Stmts) == 1 && strings.Contains(src, "((") {
+		if c, ok := file.Stmts[0].Cmd.(*syntax.CallExpr); !ok || len(c.Args) == 0 || c.Args[0].Lit() == "" {
+			return // a calculation with a variable in front is no command
+		}
+	}
+	n.known = true
+	n.stmts(file.Stmts)
 }
 
 // coproc walks a background command. The parser reads the first word of a simple
@@ -173,10 +201,10 @@ func (w *walker) binary(c *syntax.BinaryCmd, in input) {
 		return
 	}
 	left := *w
-	left.st, left.sure, left.inPipe = w.st.clone(), false, true
+	left.st, left.sure = w.st.clone(), false
 	left.stmt(c.X, in)
 	right := *w
-	right.st, right.sure, right.inPipe = w.st.clone(), false, true
+	right.st, right.sure = w.st.clone(), false
 	right.stmt(c.Y, w.pipeText(c.X))
 	w.st.join(right.st) // some shells run the last command of a pipe themselves
 }

@@ -224,6 +224,9 @@ func (x *expansion) part(p syntax.WordPart, first, quoted bool) {
 	case *syntax.SglQuoted:
 		s := p.Value
 		if p.Dollar {
+			if strings.Contains(s, `\'`) {
+				x.w.a.opaque(x.w.via, x.w.source(x.src), "shells do not agree where this quoting ends")
+			}
 			s = ansiC(s)
 		}
 		x.quoted = true
