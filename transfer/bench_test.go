@@ -1,0 +1,107 @@
+package transfer_test
+
+import (
+	"os"
+	"os/exec"
+	"path/filepath"
+	"runtime"
+	"slices"
+	"testing"
+	"time"
+
+	"github.com/agentvfs/avfs/backends/sqlite"
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/transfer"
+)
+
+// goTree is the source of the Go distribution, the tree that the figures are about.
+func goTree(tb testing.TB) string {
+	tb.Helper()
+	dir := filepath.Join(runtime.GOROOT(), "src")
+	if _, err := os.Stat(dir); err != nil {
+		tb.Skip("the Go distribution's source is not here: ", err)
+	}
+	return dir
+}
+
+// openStore makes a store at path.
+func openStore(tb testing.TB, path string) *engine.Store {
+	tb.Helper()
+	db, err := sqlite.Driver{}.Open(tb.Context(), path, kv.Options{Tables: engine.Tables(), Create: true})
+	if err != nil {
+		tb.Fatal(err)
+	}
+	s, err := engine.Create(tb.Context(), db, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	return s
+}
+
+// importDurably imports src and makes it durable.
+func importDurably(tb testing.TB, v *engine.Vault, src, dst string) transfer.Report {
+	tb.Helper()
+	rep, err := transfer.Import(tb.Context(), v, src, dst, nil)
+	if err != nil {
+		tb.Fatal(err)
+	}
+	if _, err := v.Commit(tb.Context(), true); err != nil {
+		tb.Fatal(err)
+	}
+	return rep
+}
+
+func sync(tb testing.TB) {
+	tb.Helper()
+	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
+		tb.Skipf("no sync command: %v %s", err, out)
+	}
+}
+
+// BenchmarkImportGoTree imports the Go source tree into a new SQLite store with a
+// durable commit at the end, and in turns copies it with cp -a followed by sync. It
+// reports the medians and their ratio.
+func BenchmarkImportGoTree(b *testing.B) {
+	src := goTree(b)
+	var imports, again, copies []time.Duration
+	var bytes int64
+	for b.Loop() {
+		dir := b.TempDir()
+		sync(b)
+		begin := time.Now()
+		if out, err := exec.Command("cp", "-a", src, filepath.Join(dir, "copy")).CombinedOutput(); err != nil {
+			b.Skipf("no cp -a: %v %s", err, out)
+		}
+		sync(b)
+		copies = append(copies, time.Since(begin))
+		s := openStore(b, filepath.Join(dir, "store.avfs"))
+		v, err := s.CreateVault(b.Context(), "main")
+		if err != nil {
+			b.Fatal(err)
+		}
+		begin = time.Now()
+		bytes = importDurably(b, v, src, "/go").Bytes
+		imports = append(imports, time.Since(begin))
+		begin = time.Now()
+		importDurably(b, v, src, "/again")
+		again = append(again, time.Since(begin))
+		if err := s.Close(); err != nil {
+			b.Fatal(err)
+		}
+		if err := os.RemoveAll(dir); err != nil {
+			b.Fatal(err)
+		}
+	}
+	took, peer := median(imports), median(copies)
+	b.SetBytes(bytes)
+	b.ReportMetric(took.Seconds(), "import-s")
+	b.ReportMetric(median(again).Seconds(), "again-s")
+	b.ReportMetric(peer.Seconds(), "cp-s")
+	b.ReportMetric(took.Seconds()/peer.Seconds(), "ratio")
+}
+
+func median(d []time.Duration) time.Duration {
+	slices.Sort(d)
+	return d[len(d)/2]
+}
