@@ -126,7 +126,7 @@ func (s *storeSuite) checkCommits(t *testing.T, st kv.Store, acked uint64) {
 		t.Fatal(err)
 	}
 	if n < acked || n > acked+1 {
-		t.Errorf("the store holds %d commits, acknowledged were %d", n, acked)
+		t.Fatalf("the store holds %d commits, acknowledged were %d", n, acked)
 	}
 	view(t, st, func(r kv.Reader) error {
 		rows := uint64(0)

@@ -48,25 +48,27 @@ func (s *storeSuite) testFullDisk(t *testing.T) {
 		}
 	}
 	wantNone(t, st, tblIDs, kv.ID(1))
-	for range 3 { // 1 MiB each, far less than was deleted
+	const more = 20 * 16 // 20 MiB, less than half of what was deleted
+	for id := uint64(1001); id <= 1000+more; id += 16 {
 		err := st.Update(t.Context(), kv.Durable, func(w kv.Writer) error {
-			for id := uint64(1); id < 16; id++ {
-				if err := w.Put(tblIDs, kv.ID(id), bigValue(id)); err != nil {
+			for i := id; i < id+16; i++ {
+				if err := w.Put(tblIDs, kv.ID(i), bigValue(i)); err != nil {
 					return err
 				}
 			}
 			return nil
 		})
 		if err != nil {
-			t.Fatalf("writing after space was freed: %v", err)
+			t.Fatalf("writing %d after space was freed: %v", id, err)
 		}
 	}
 	mustClose(t, st)
 	st = s.reopen(t, path)
 	wantValue(t, st, tblBlob, []byte("old"), []byte("data"))
-	for id := uint64(1); id <= 16; id++ {
+	for id := uint64(1001); id <= 1000+more; id++ {
 		wantValue(t, st, tblIDs, kv.ID(id), bigValue(id))
 	}
+	wantValue(t, st, tblIDs, kv.ID(16), bigValue(16))
 	wantNone(t, st, tblIDs, kv.ID(17))
 }
 

@@ -106,6 +106,7 @@ func increment(w kv.Writer) error {
 	if ok {
 		n = binary.BigEndian.Uint64(v)
 	}
+	time.Sleep(50 * time.Microsecond) // invite others in between
 	return w.Put(tblBlob, []byte("counter"), binary.BigEndian.AppendUint64(nil, n+1))
 }
 
@@ -121,6 +122,7 @@ func (s *storeSuite) testSerialisable(t *testing.T) {
 					if _, taken, err := w.Get(tblBlob, k[1]); taken || err != nil {
 						return err
 					}
+					time.Sleep(50 * time.Microsecond)
 					return w.Put(tblBlob, k[0], nil)
 				})
 				if err != nil {
@@ -273,7 +275,6 @@ func (s *storeSuite) testRerun(t *testing.T) {
 					mu.Lock()
 					runs++
 					mu.Unlock()
-					time.Sleep(100 * time.Microsecond) // invite conflicts
 					if err := increment(w); err != nil {
 						return err
 					}

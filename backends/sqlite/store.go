@@ -219,6 +219,11 @@ func (s *Store) Update(ctx context.Context, mode kv.Mode, fn func(kv.Writer) err
 			return err
 		}
 		if err := s.transact(ctx, c, mode, fn); err != nil {
+			if errors.Is(err, kv.ErrNoSpace) {
+				// What did not fit may lie in the log, rolled back. When it
+				// cannot be cut now, the next update tries again.
+				_, _ = s.truncateWAL(walForceWait)
+			}
 			return err
 		}
 		return s.afterCommit(mode)
