@@ -9,6 +9,8 @@ import (
 	"syscall"
 
 	"golang.org/x/sys/unix"
+
+	"github.com/agentvfs/avfs/proxy/run/internal/hop"
 )
 
 // kin is the leader of one run and its descendants. It is used by the goroutine
@@ -356,7 +358,7 @@ func maxRSS(state *os.ProcessState) int64 {
 // needsHop reports whether the child's directory or program is in a FUSE file
 // system, which this process may serve; see package hop.
 func needsHop(dir, path string) bool {
-	return dir != "" && onFUSE(dir) || onFUSE(under(dir, path))
+	return (dir != "" && onFUSE(dir) || onFUSE(under(dir, path))) && hop.Able()
 }
 
 func onFUSE(path string) bool {

@@ -121,8 +121,10 @@ func TestSameMark(t *testing.T) {
 
 // Orphans are reaped while the command runs, not only at its end.
 func TestReapWhileRunning(t *testing.T) {
-	s := sh("i=0; while [ $i -lt 20 ]; do (setsid true &); i=$((i+1)); done; sleep 1; ps -o stat= --ppid $PPID | grep -c Z; true")
-	if r := must(t, s); r.Stdout.Text != "0\n" {
+	s := sh(`i=0; while [ $i -lt 20 ]; do (setsid true &); i=$((i+1)); done
+		while ps -o stat= --ppid $PPID | grep -q Z; do sleep .05; done; echo clean`)
+	s.Timeout = 10 * time.Second
+	if r := must(t, s); r.Stdout.Text != "clean\n" || r.Status != run.Completed {
 		t.Errorf("%+v", r)
 	}
 }

@@ -30,6 +30,14 @@
 // only processes that are its own by number, never "any child", so that os/exec
 // works beside it, and concurrent runs do not touch each other's processes.
 //
+// # Commands in a FUSE file system
+//
+// On Linux a command whose directory or program is on FUSE is started by way of
+// this program's own binary (/proc/self/exe), because this process may be the one
+// that serves the file system; package internal/hop tells why. It costs the start
+// of a Go program. A library loaded by a program in another language cannot do
+// that, and must not serve what it runs commands in.
+//
 // # Order of the two streams
 //
 // Two pipes have no common order: whoever reads them sees when it read, not when

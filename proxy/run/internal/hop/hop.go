@@ -18,7 +18,10 @@ import (
 	"errors"
 	"io"
 	"os"
+	"runtime/debug"
+	"slices"
 	"strconv"
+	"strings"
 	"syscall"
 	"time"
 )
@@ -30,6 +33,15 @@ const (
 	name   = "avfs: starting"
 	status = 3
 )
+
+// Able reports whether Self is a Go program, whose start runs this package's init,
+// and not one that has loaded it as a library.
+func Able() bool {
+	info, ok := debug.ReadBuildInfo()
+	return !ok || !slices.ContainsFunc(info.Settings, func(s debug.BuildSetting) bool {
+		return s.Key == "-buildmode" && strings.HasPrefix(s.Value, "c-")
+	})
+}
 
 // Args returns the argument list with which Self changes to dir, if it is not
 // empty, and executes argv with the program at path. Descriptor 3 must be a pipe's
