@@ -6,7 +6,7 @@ import "strings"
 // stands outside quotes and here-documents, so that data is never too complex.
 const (
 	maxNesting    = 64
-	maxWords      = 4096
+	maxWords      = 3072
 	maxExpansions = 2048
 	maxSeparators = 640 // a little over maxSegments: newlines and ";;" count too
 )
@@ -155,6 +155,9 @@ func (s *scan) closes() int {
 
 // keyword counts words that open a construct which the parser recurses into.
 func (s *scan) keyword() {
+	if strings.IndexByte("iwufcst!", s.src[s.i]) < 0 {
+		return
+	}
 	rest := s.src[s.i:]
 	for _, k := range []string{"if", "while", "until", "for", "case", "select", "function", "coproc", "time", "!"} {
 		if strings.HasPrefix(rest, k) && (len(rest) == len(k) || strings.IndexByte(" \t\n", rest[len(k)]) >= 0) {

@@ -8,12 +8,12 @@ import (
 // git judges what git is told to run: by configuration on the command line, by
 // options that take commands, and by the repository's own configuration.
 func (w *walker) git(it *item, in input) {
+	pos := it.positionals()
 	w.a.add(*it)
 	if len(w.a.gitKeys) > 0 {
 		w.a.floor(RequireApproval, "git-config", w.via, it.display(),
 			"the repository's git configuration names programs that git would run: "+strings.Join(w.a.gitKeys, ", "))
 	}
-	pos := it.positionals()
 	w.gitGlobals(it, it.args[:pos.start])
 	if pos.start >= len(it.args) {
 		return

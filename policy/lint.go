@@ -173,8 +173,8 @@ func (o *rule) covers(r *rule) bool {
 		return false
 	}
 	for i, ws := range o.prefix {
-		for _, p := range r.prefix[i] {
-			if !slices.ContainsFunc(ws, func(g glob) bool { return g.covers(p) }) {
+		for _, p := range r.prefix[i].list {
+			if !slices.ContainsFunc(ws.list, func(g glob) bool { return g.covers(p) }) {
 				return false
 			}
 		}

@@ -177,32 +177,29 @@ func (r *rule) matchProg(it *item) tri {
 	if len(r.progs) == 0 {
 		return yes
 	}
-	if r.exact && it.kind != kindWrite {
-		if r.strict() {
-			_, ok := r.progSet[it.base]
-			return triOf(ok)
-		}
-		_, ok := r.writtenSet[it.name]
-		return triOf(ok && it.trusted)
+	if it.kind == kindWrite {
+		_, ok := r.writtenSet[">"]
+		return triOf(ok)
 	}
-	for i, g := range r.progs {
+	if r.strict() {
+		if _, ok := r.progSet[it.base]; ok {
+			return yes
+		}
+	} else if _, ok := r.writtenSet[it.name]; ok && it.trusted {
+		return yes
+	}
+	for _, i := range r.odd {
 		w := r.written[i]
 		switch {
-		case it.kind == kindWrite:
-			if w.text == ">" {
-				return yes
-			}
 		case strings.Contains(w.text, "/"):
-			if w.match(it.prog.text) || r.strict() && g.match(strings.ToLower(it.prog.text)) {
+			if w.match(it.prog.text) || r.strict() && r.progs[i].match(strings.ToLower(it.prog.text)) {
 				return yes
 			}
 		case r.strict():
-			if g.match(it.base) {
+			if r.progs[i].match(it.base) {
 				return yes
 			}
-		case w.text == "*":
-			return yes
-		case it.trusted && w.match(it.name):
+		case w.text == "*", it.trusted && w.match(it.name):
 			return yes
 		}
 	}

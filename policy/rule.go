@@ -33,22 +33,29 @@ type rule struct {
 	pattern  []glob // words after the program, of the short list form
 	rest     bool   // the pattern ends in "*": any further words match
 	isList   bool   // made from the short list form
-	// exact: all programs are plain names, which progSet holds in lower case and
-	// writtenSet as written.
-	exact               bool
+	// progSet holds the programs that are plain names in lower case, writtenSet the
+	// same as written; odd holds the indexes of the others.
 	progSet, writtenSet map[string]struct{}
+	odd                 []int
 	// argFirst holds the first bytes of all any_arg patterns; nil where a pattern
 	// may match whatever its first byte is.
 	argFirst *[256]bool
 }
 
 // words are alternatives for one word.
-type words []glob
+type words struct {
+	list  []glob
+	exact map[string]struct{} // all of list, where none is a pattern; nil otherwise
+}
 
 // matchToken compares a word with all alternatives.
 func (ws words) matchToken(t token) tri {
+	if ws.exact != nil && t.known() {
+		_, ok := ws.exact[t.text]
+		return triOf(ok)
+	}
 	got := no
-	for _, g := range ws {
+	for _, g := range ws.list {
 		if got = triOr(got, g.matchToken(t)); got == yes {
 			return yes
 		}
@@ -59,7 +66,15 @@ func (ws words) matchToken(t token) tri {
 func newGroups(lists [][]string) []words {
 	var out []words
 	for _, l := range lists {
-		out = append(out, newGlobs(l))
+		ws := words{list: newGlobs(l), exact: map[string]struct{}{}}
+		for _, g := range ws.list {
+			if g.meta {
+				ws.exact = nil
+				break
+			}
+			ws.exact[g.text] = struct{}{}
+		}
+		out = append(out, ws)
 	}
 	return out
 }
@@ -117,12 +132,14 @@ func compile(spec ruleSpec) *rule {
 // index prepares the quick answers: most rules speak about few programs, and most
 // words begin with none of the bytes that a rule looks for.
 func (r *rule) index() {
-	if r.exact = r.exactProgs(); r.exact {
-		r.progSet, r.writtenSet = map[string]struct{}{}, map[string]struct{}{}
-		for i, g := range r.progs {
-			r.progSet[g.text] = struct{}{}
-			r.writtenSet[r.written[i].text] = struct{}{}
+	r.progSet, r.writtenSet = map[string]struct{}{}, map[string]struct{}{}
+	for i, g := range r.progs {
+		if g.meta || strings.Contains(g.text, "/") {
+			r.odd = append(r.odd, i)
+			continue
 		}
+		r.progSet[g.text] = struct{}{}
+		r.writtenSet[r.written[i].text] = struct{}{}
 	}
 	first := new([256]bool)
 	for _, p := range r.anyArg {
@@ -145,11 +162,4 @@ func (r *rule) mayMatchArg(t *token) bool {
 func (r *rule) strict() bool { return !r.spec.Action.Allows() }
 
 // exactProgs reports whether the rule can be found by program name.
-func (r *rule) exactProgs() bool {
-	for _, g := range r.progs {
-		if g.meta || strings.Contains(g.text, "/") {
-			return false
-		}
-	}
-	return len(r.progs) > 0
-}
+func (r *rule) exactProgs() bool { return len(r.progs) > 0 && len(r.odd) == 0 }

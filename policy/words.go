@@ -46,8 +46,14 @@ func plainLit(word *syntax.Word) (string, bool) {
 		return "", false
 	}
 	lit, ok := word.Parts[0].(*syntax.Lit)
-	if !ok || strings.ContainsAny(lit.Value, "\\*?[{~") {
+	if !ok {
 		return "", false
+	}
+	for i := 0; i < len(lit.Value); i++ {
+		switch lit.Value[i] {
+		case '\\', '*', '?', '[', '{', '~':
+			return "", false
+		}
 	}
 	return lit.Value, true
 }
