@@ -45,10 +45,14 @@ func (b *vaultFS) Getattr(path string, out *fuse.Stat_t, fh uint64) int {
 		} else {
 			a, err = b.walk(ctx, path)
 		}
-		if err == nil {
-			*out = statOf(a)
+		if err != nil {
+			return err
 		}
-		return err
+		if a.Nlink > 0 && b.isHidden(ctx, path) {
+			a.Nlink++ // libfuse takes one off, for the hidden name that it believes in
+		}
+		*out = statOf(a)
+		return nil
 	})
 }
 

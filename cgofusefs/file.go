@@ -4,6 +4,7 @@ package cgofusefs
 
 import (
 	"context"
+	"errors"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/winfsp/cgofuse/fuse"
@@ -60,11 +61,34 @@ func (b *vaultFS) OpenEx(path string, fi *fuse.FileInfo_t) int {
 		if err != nil {
 			return err
 		}
+		if mode&engine.OpenTruncate != 0 {
+			err = b.dropPrivileges(ctx, a)
+		}
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
 		fi.KeepCache = b.kept.opened(a, mode)
 		fi.Fh = b.handles.add(&handle{ino: a.Ino, file: file, append: mode&engine.OpenAppend != 0})
 		return nil
 	})
 }
+
+// dropPrivileges takes the set-uid and set-gid bits off a file that somebody but
+// root has just cut to nothing by opening it. For every other change the kernel
+// does that.
+func (b *vaultFS) dropPrivileges(ctx context.Context, a engine.Attr) error {
+	kept := a.Mode &^ engine.ModeSetUID
+	if a.Mode&groupExec != 0 { // else set-gid stands for mandatory locks
+		kept &^= engine.ModeSetGID
+	}
+	if kept == a.Mode || caller().UID == 0 {
+		return nil
+	}
+	_, err := b.v.SetAttr(ctx, a.Ino, engine.SetAttr{Mode: &kept})
+	return err
+}
+
+const groupExec = 0o010
 
 // Read fills p from offset off; fewer bytes mean the end of the file.
 func (b *vaultFS) Read(_ string, p []byte, off int64, fh uint64) (n int) {

@@ -188,6 +188,19 @@ func (b *vaultFS) lookup(ctx context.Context, dir engine.Ino, name string) (engi
 	return b.v.Lookup(ctx, dir, name)
 }
 
+// isHidden reports whether path is the hidden name of a removed open file.
+func (b *vaultFS) isHidden(ctx context.Context, path string) bool {
+	if !strings.HasPrefix(path[strings.LastIndexByte(path, '/')+1:], hiddenPrefix) {
+		return false
+	}
+	dir, name, err := b.parent(ctx, path)
+	if err != nil {
+		return false
+	}
+	_, hidden := b.orphans.find(dir, name)
+	return hidden
+}
+
 // inode is the inode that an operation means: that of its handle if it has one,
 // because the path may be gone, else that of its path.
 func (b *vaultFS) inode(ctx context.Context, path string, fh uint64) (engine.Ino, error) {

@@ -113,47 +113,60 @@ func (w *View) serve() {
 
 // awaitUsable returns once a stat of the mount point has reached our server.
 func (w *View) awaitUsable(ctx context.Context) error {
+	if err := w.await(ctx, w.srv.ready); err != nil {
+		return err
+	}
+	for {
+		before := w.srv.rootCalls()
+		answered := make(chan struct{})
+		var statErr error
+		go func() { // ends with the stat, at the latest when the mount goes
+			defer close(answered)
+			_, statErr = os.Stat(w.point)
+		}()
+		if err := w.await(ctx, answered); err != nil {
+			return err
+		}
+		if statErr == nil && w.srv.rootCalls() > before {
+			return nil
+		}
+		// Only macOS and Windows come here: they mount after they say hello.
+		time.Sleep(time.Millisecond)
+	}
+}
+
+// await waits for event, unless the mount fails or time is up.
+func (w *View) await(ctx context.Context, event <-chan struct{}) error {
 	select {
-	case <-w.srv.ready:
+	case <-event:
+		return nil
 	case <-w.done:
 		return fmt.Errorf("mount on %s: %w", w.point, w.err)
 	case <-ctx.Done():
 		return fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
 	}
-	for {
-		before := w.srv.rootCalls()
-		answer := make(chan error, 1)
-		go func() { // ends with the stat, at the latest when the mount goes
-			_, err := os.Stat(w.point)
-			answer <- err
-		}()
-		select {
-		case err := <-answer:
-			if err == nil && w.srv.rootCalls() > before {
-				return nil
-			}
-		case <-w.done:
-			return fmt.Errorf("mount on %s: %w", w.point, w.err)
-		case <-ctx.Done():
-			return fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
-		}
-		select { // only macOS and Windows mount after they say hello
-		case <-time.After(time.Millisecond):
-		case <-ctx.Done():
-			return fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
-		}
-	}
 }
 
-// abandon takes down a mount that nobody has got hold of.
+// abandon takes down a mount that nobody has got hold of. The library cannot be
+// stopped before it has mounted, so that is waited for, as long as it is quick.
 func (w *View) abandon() error {
+	gone := make(chan error, 1)
+	go func() { // ends when the library has mounted or given up
+		select {
+		case <-w.srv.ready:
+		case <-w.done:
+			gone <- nil
+			return
+		}
+		err := w.detach(context.Background(), true)
+		gone <- errors.Join(err, w.cut(context.Background()))
+	}()
 	select {
-	case <-w.done:
-		return nil // it never came up
-	default:
+	case err := <-gone:
+		return err
+	case <-time.After(cutTime):
+		return nil
 	}
-	err := w.detach(context.Background(), true)
-	return errors.Join(err, w.srv.shut())
 }
 
 // Point is the mount point, absolute and without symbolic links.
@@ -194,7 +207,9 @@ func (w *View) Unmount(ctx context.Context, force bool) error {
 	if saved != nil && !force {
 		return fmt.Errorf("unmount %s: %w", w.point, saved)
 	}
-	if err := w.detach(ctx, force); err != nil {
+	if err := w.detach(ctx, force); err != nil && saved == nil {
+		return err
+	} else if err != nil {
 		return errors.Join(saved, err)
 	}
 	if force {

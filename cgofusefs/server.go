@@ -30,13 +30,9 @@ func newServer(v *engine.Vault, point string, words []string, readOnly bool) *se
 	}
 	return &server{
 		ready: ready,
-		run: func() bool {
-			ok := make(chan bool)
-			go func() { // ends with the mount
-				isolateThread()
-				ok <- host.Mount(point, words)
-			}()
-			return <-ok
+		run: func() (served bool) {
+			isolated(func() { served = host.Mount(point, words) })
+			return served
 		},
 		shut:      ops.shut,
 		rootCalls: ops.rootCalls.Load,

@@ -2,5 +2,5 @@
 
 package cgofusefs
 
-// isolateThread does nothing: only libfuse 3 changes the working directory.
-func isolateThread() {}
+// isolated runs fn: only libfuse 3 changes the working directory.
+func isolated(fn func()) { fn() }

@@ -124,15 +124,39 @@ func detachWithHelper(ctx context.Context, point string, lazy bool) error {
 	}
 }
 
+// controlDir is where the kernel lists FUSE connections, once the control file
+// system is mounted there.
+const controlDir = "/sys/fs/fuse/connections"
+
 // Abort cuts the connection of a FUSE mount with the device number that Device
 // gave while it was mounted: whoever still uses it gets ENOTCONN, and its server
-// is told to end. It needs the control file system, which containers often lack.
+// is told to end. Where the control file system is not mounted, as in containers,
+// it is mounted for a moment and for one thread only, which takes root's rights.
 func Abort(device string) error {
 	_, minor, ok := strings.Cut(device, ":")
 	if !ok {
 		return fmt.Errorf("no device number: %q", device)
 	}
-	return os.WriteFile("/sys/fs/fuse/connections/"+minor+"/abort", []byte("1"), 0)
+	err := abort(minor)
+	if !errors.Is(err, os.ErrNotExist) {
+		return err
+	}
+	OnOwnThread(unix.CLONE_NEWNS, func(unshared error) {
+		if err = unshared; err != nil {
+			return
+		}
+		if err = unix.Mount("none", "/", "", unix.MS_REC|unix.MS_PRIVATE, ""); err != nil {
+			return
+		}
+		if err = unix.Mount("fusectl", controlDir, "fusectl", 0, ""); err == nil {
+			err = abort(minor)
+		}
+	})
+	return err
+}
+
+func abort(minor string) error {
+	return os.WriteFile(controlDir+"/"+minor+"/abort", []byte("1"), 0)
 }
 
 // Flush hands the kernel's unwritten pages of the mount on point, which only

@@ -1,0 +1,423 @@
+//go:build cgo && linux
+
+package cgofusefs
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"io"
+	"os"
+	"os/exec"
+	"path/filepath"
+	"slices"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/engine/kv/faultkv"
+	"github.com/agentvfs/avfs/engine/kv/memkv"
+	"github.com/agentvfs/avfs/internal/mountpoint"
+	"golang.org/x/sys/unix"
+)
+
+// TestLife mounts and unmounts without any pause, as scripts do, and checks what is
+// left behind each time.
+func TestLife(t *testing.T) {
+	needsFUSE(t)
+	v, p := newVault(t), point(t)
+	for i := range 10 {
+		w, err := Mount(within(t), v, p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if i > 0 {
+			wantFile(t, filepath.Join(p, "f"), fmt.Sprint(i-1))
+		}
+		writeFile(t, filepath.Join(p, "f"), fmt.Sprint(i))
+		if err := w.Unmount(within(t), false); err != nil {
+			t.Fatal(err)
+		}
+		select {
+		case <-w.Done():
+		default:
+			t.Error("an unmounted view is not done")
+		}
+		if err := w.Unmount(within(t), false); err != nil {
+			t.Errorf("a second unmount: %v", err)
+		}
+		if exists(p) {
+			t.Error("the mount point that Mount made is still there")
+		}
+	}
+}
+
+// TestWorkingDirectory checks that a mount leaves the process where it is: libfuse
+// changes to the root directory in the foreground, too.
+func TestWorkingDirectory(t *testing.T) {
+	before, err := os.Getwd()
+	if err != nil {
+		t.Fatal(err)
+	}
+	mountAt(t, newVault(t), point(t), nil)
+	if after, err := os.Readlink("/proc/self/cwd"); err != nil || after != before {
+		t.Errorf("the working directory went from %s to %s, %v", before, after, err)
+	}
+}
+
+// TestExistingPoint checks which directories are taken, and that one that was there
+// before is there afterwards.
+func TestExistingPoint(t *testing.T) {
+	needsFUSE(t)
+	v, p := newVault(t), point(t)
+	if err := os.Mkdir(p, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	t.Run("empty", func(t *testing.T) { mountAt(t, v, p, nil) })
+	if !exists(p) {
+		t.Fatal("the directory is gone after the unmount")
+	}
+	writeFile(t, filepath.Join(p, "below"), "1")
+	_, err := Mount(within(t), v, p, nil)
+	wantIs(t, "mount over a full directory", err, mountpoint.ErrNotEmpty)
+	t.Run("full, allowed", func(t *testing.T) {
+		mountAt(t, v, p, &Options{AllowNonEmpty: true})
+		if exists(filepath.Join(p, "below")) {
+			t.Error("what is below shows through")
+		}
+	})
+	wantFile(t, filepath.Join(p, "below"), "1")
+	_, err = Mount(within(t), v, filepath.Join(p, "below"), nil)
+	wantIs(t, "mount on a file", err, mountpoint.ErrNotDirectory)
+	_, err = Mount(within(t), v, filepath.Join(p, "no", "such"), nil)
+	wantIs(t, "mount below nothing", err, os.ErrNotExist)
+	link := p + "-link"
+	if err := os.Remove(filepath.Join(p, "below")); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(p, link); err != nil {
+		t.Fatal(err)
+	}
+	if w := mountAt(t, v, link, nil); w.Point() != p {
+		t.Errorf("the mount through a link is on %s, want %s", w.Point(), p)
+	}
+}
+
+// TestMountTwice checks that a living mount is not covered by another.
+func TestMountTwice(t *testing.T) {
+	v := newVault(t)
+	w := mountAt(t, v, point(t), nil)
+	writeFile(t, filepath.Join(w.Point(), "f"), "1")
+	_, err := Mount(within(t), v, w.Point(), nil)
+	wantIs(t, "a second mount", err, mountpoint.ErrMounted)
+	wantIs(t, "recovery of a living mount", Recover(w.Point()), mountpoint.ErrMounted)
+	wantFile(t, filepath.Join(w.Point(), "f"), "1")
+	if err := Recover(t.TempDir()); err != nil {
+		t.Errorf("recovery where nothing is mounted: %v", err)
+	}
+}
+
+// TestTwoMountsOfOneVault checks that both show one state, without delay.
+func TestTwoMountsOfOneVault(t *testing.T) {
+	v := newVault(t)
+	a, b := mountAt(t, v, point(t), nil), mountAt(t, v, point(t), nil)
+	for i := range 20 {
+		writeFile(t, filepath.Join(a.Point(), "f"), fmt.Sprint(i))
+		wantFile(t, filepath.Join(b.Point(), "f"), fmt.Sprint(i))
+		if err := os.Remove(filepath.Join(b.Point(), "f")); err != nil {
+			t.Fatal(err)
+		}
+		if exists(filepath.Join(a.Point(), "f")) {
+			t.Fatal("a removed file is still there in the other mount")
+		}
+	}
+}
+
+// holder starts a program that keeps a mount busy until the end of t.
+func holder(t *testing.T, script, dir string) *exec.Cmd {
+	t.Helper()
+	cmd := exec.Command("/bin/sh", "-c", script+"; echo ready; exec sleep 60", "sh", dir)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { end(cmd) })
+	if _, err := io.ReadFull(out, make([]byte, len("ready"))); err != nil {
+		t.Fatal(err)
+	}
+	return cmd
+}
+
+// end kills a holder; twice is harmless.
+func end(cmd *exec.Cmd) {
+	_ = cmd.Process.Kill()
+	_ = cmd.Wait()
+}
+
+// TestBusy checks that an unmount names whoever is in the way, leaves the mount
+// usable, and works once they are gone.
+func TestBusy(t *testing.T) {
+	for what, script := range map[string]string{
+		"working directory": `cd "$1"`,
+		"open file":         `exec 3< "$1/f"`,
+	} {
+		t.Run(what, func(t *testing.T) {
+			w := mountAt(t, newVault(t), point(t), nil)
+			writeFile(t, filepath.Join(w.Point(), "f"), "1")
+			cmd := holder(t, script, w.Point())
+			var busy *BusyError
+			if err := w.Unmount(within(t), false); !errors.As(err, &busy) {
+				t.Fatalf("unmount of a busy mount: %v", err)
+			}
+			if !slices.Contains(busy.PIDs, cmd.Process.Pid) || len(busy.Names) != len(busy.PIDs) {
+				t.Errorf("holders %v %v, want %d", busy.PIDs, busy.Names, cmd.Process.Pid)
+			}
+			if !strings.Contains(busy.Error(), fmt.Sprintf("sleep (%d)", cmd.Process.Pid)) {
+				t.Errorf("the message is %q", busy)
+			}
+			writeFile(t, filepath.Join(w.Point(), "f"), "still works")
+			end(cmd)
+			if err := w.Unmount(within(t), false); err != nil {
+				t.Errorf("unmount after the holder ended: %v", err)
+			}
+		})
+	}
+}
+
+// TestBusyMountBelow checks that a mount on top of ours is named.
+func TestBusyMountBelow(t *testing.T) {
+	v := newVault(t)
+	w := mountAt(t, v, point(t), nil)
+	below := filepath.Join(w.Point(), "below")
+	inner := mountAt(t, newVault(t), below, nil)
+	var busy *BusyError
+	if err := w.Unmount(within(t), false); !errors.As(err, &busy) || !slices.Equal(busy.Mounts, []string{below}) {
+		t.Errorf("unmount below a mount: %v", err)
+	}
+	if err := inner.Unmount(within(t), false); err != nil {
+		t.Error(err)
+	}
+}
+
+// TestForce checks that a forced unmount keeps everything that was written, ends
+// the service for whoever stays, and leaves the vault free.
+func TestForce(t *testing.T) {
+	needsFUSE(t)
+	v, p := newVault(t), point(t)
+	w, err := Mount(within(t), v, p, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	writeFile(t, filepath.Join(p, "f"), "kept")
+	fd, err := unix.Open(filepath.Join(p, "f"), unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer unix.Close(fd)
+	if err := w.Unmount(within(t), true); err != nil {
+		t.Fatal(err)
+	}
+	if exists(p) {
+		t.Error("the mount point is still there")
+	}
+	if _, err := unix.Pwrite(fd, []byte("late"), 0); err == nil {
+		t.Error("a write after the forced unmount went through")
+	}
+	clean, err := engine.Open(t.Context(), kvOf(v).Clone(memkv.PowerLoss, 0), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	kept, err := clean.Vault(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if a, err := kept.Lookup(t.Context(), engine.RootIno, "f"); err != nil || a.Size != 4 {
+		t.Errorf("after power loss: %+v, %v", a, err)
+	}
+	if err := clean.Close(); err != nil {
+		t.Error(err)
+	}
+	select {
+	case <-w.Done():
+	case <-time.After(patience):
+		t.Error("the service goes on")
+	}
+	again := mountAt(t, v, p, nil)
+	wantFile(t, filepath.Join(again.Point(), "f"), "kept")
+}
+
+// kvOf is the store in memory below a vault of newVault.
+func kvOf(v *engine.Vault) *memkv.Store { return v.Store().Unwrap().(*memkv.Store) }
+
+// TestOutsideUnmount checks that a view whose mount was taken off by somebody else
+// ends by itself, with everything saved.
+func TestOutsideUnmount(t *testing.T) {
+	v, p := newVault(t), point(t)
+	w := mountAt(t, v, p, nil)
+	writeFile(t, filepath.Join(p, "f"), "saved")
+	if err := mountpoint.Detach(t.Context(), p, false); err != nil {
+		t.Fatal(err)
+	}
+	select {
+	case <-w.Done():
+	case <-time.After(patience):
+		t.Fatal("the view does not end")
+	}
+	if err := w.Err(); err != nil {
+		t.Error(err)
+	}
+	if exists(p) {
+		t.Error("the mount point is still there")
+	}
+	if kvOf(v).Tail() != 0 {
+		t.Error("something is not durable after the end")
+	}
+}
+
+// TestFailedSaveAtUnmount checks that an unmount that could not save keeps the
+// mount, and that force reports what was lost.
+func TestFailedSaveAtUnmount(t *testing.T) {
+	needsFUSE(t)
+	faults := faultkv.Wrap(memkv.New(engine.Tables()...), faultkv.Config{})
+	store, err := engine.Create(t.Context(), faults, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer store.Close() // fails as the disk does
+	v, err := store.CreateVault(t.Context(), "work")
+	if err != nil {
+		t.Fatal(err)
+	}
+	w, err := Mount(within(t), v, point(t), nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	f := filepath.Join(w.Point(), "f")
+	writeFile(t, f, "unsaved")
+	faults.Arm(faultkv.Rule{Op: faultkv.Commit, Sticky: true, Err: kv.ErrNoSpace})
+	err = w.Unmount(within(t), false)
+	if engine.KindOf(err) != engine.NoSpace {
+		t.Errorf("unmount on a full disk: %v", err)
+	}
+	wantFile(t, f, "unsaved")
+	err = w.Unmount(within(t), true)
+	if engine.KindOf(err) != engine.NoSpace {
+		t.Errorf("forced unmount on a full disk: %v", err)
+	}
+	if exists(f) {
+		t.Error("the mount is still there")
+	}
+	faults.Arm()
+}
+
+// TestReadOnly checks that every way to write is refused.
+func TestReadOnly(t *testing.T) {
+	v := newVault(t)
+	rw := mountAt(t, v, point(t), nil)
+	writeFile(t, filepath.Join(rw.Point(), "f"), "1")
+	w := mountAt(t, v, point(t), &Options{ReadOnly: true})
+	f := filepath.Join(w.Point(), "f")
+	wantFile(t, f, "1")
+	_, err := os.OpenFile(f, os.O_WRONLY, 0)
+	wantIs(t, "open for writing", err, syscall.EROFS)
+	wantIs(t, "create", os.WriteFile(f+"2", nil, 0o644), syscall.EROFS)
+	wantIs(t, "remove", os.Remove(f), syscall.EROFS)
+	wantIs(t, "chmod", os.Chmod(f, 0o600), syscall.EROFS)
+	wantIs(t, "mkdir", os.Mkdir(f+"3", 0o755), syscall.EROFS)
+	wantIs(t, "rename", os.Rename(f, f+"4"), syscall.EROFS)
+	wantIs(t, "attribute", unix.Setxattr(f, "user.k", nil, 0), syscall.EROFS)
+	writeFile(t, filepath.Join(rw.Point(), "f"), "seen")
+	wantFile(t, f, "seen")
+}
+
+// TestDeadlines checks that a wait that is over leaves no mount behind.
+func TestDeadlines(t *testing.T) {
+	needsFUSE(t)
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel()
+	p := point(t)
+	w, err := Mount(ctx, newVault(t), p, nil)
+	if err == nil { // it was faster than the look at ctx
+		if err := w.Unmount(within(t), false); err != nil {
+			t.Fatal(err)
+		}
+		return
+	}
+	wantIs(t, "mount without time", err, context.Canceled)
+	deadline := time.Now().Add(patience)
+	for exists(p) && time.Now().Before(deadline) {
+		time.Sleep(time.Millisecond)
+	}
+	if exists(p) {
+		t.Error("the mount point is still there")
+	}
+}
+
+// TestRefused checks that the library's refusal is an error and leaves nothing.
+func TestRefused(t *testing.T) {
+	needsFUSE(t)
+	p := point(t)
+	_, err := Mount(within(t), newVault(t), p, &Options{ExtraOptions: []string{"-o", "no_such_option=1"}})
+	wantIs(t, "an unknown option", err, ErrRefused)
+	if exists(p) {
+		t.Error("the mount point is still there")
+	}
+}
+
+// TestSource checks that odd names reach the table of mounts unharmed.
+func TestSource(t *testing.T) {
+	const name = `a b,c\d`
+	w := mountAt(t, newVault(t), point(t), &Options{FSName: name})
+	table, err := os.ReadFile("/proc/self/mountinfo")
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := fmt.Sprintf(" %s %s ", mountpoint.FSType, `a\040b,c\134d`)
+	for line := range strings.Lines(string(table)) {
+		if strings.Contains(line, " "+w.Point()+" ") {
+			if !strings.Contains(line, want) {
+				t.Errorf("the mount is %q, want %q", line, want)
+			}
+			return
+		}
+	}
+	t.Error("the mount is not in the table")
+}
+
+// TestNoDescriptorsLeft checks that mounting gives back what it takes.
+func TestNoDescriptorsLeft(t *testing.T) {
+	needsFUSE(t)
+	count := func() int {
+		list, err := os.ReadDir("/proc/self/fd")
+		if err != nil {
+			t.Fatal(err)
+		}
+		return len(list)
+	}
+	v, p := newVault(t), point(t)
+	before := 0
+	for i := range 6 {
+		w, err := Mount(within(t), v, p, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		writeFile(t, filepath.Join(p, "f"), "1")
+		if err := w.Unmount(within(t), false); err != nil {
+			t.Fatal(err)
+		}
+		if i == 1 {
+			before = count()
+		}
+	}
+	if after := count(); after > before {
+		t.Errorf("descriptors went from %d to %d", before, after)
+	}
+}

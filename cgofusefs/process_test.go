@@ -1,0 +1,205 @@
+//go:build cgo && linux
+
+package cgofusefs
+
+import (
+	"bufio"
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"os/exec"
+	"os/signal"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv/memkv"
+	"golang.org/x/sys/unix"
+)
+
+// envServe makes this test binary serve a mount on the path in it until it is
+// killed.
+const envServe = "AVFS_TEST_SERVE"
+
+func TestMain(m *testing.M) {
+	if p := os.Getenv(envServe); p != "" {
+		if err := serveForTest(p); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	os.Exit(m.Run())
+}
+
+// serveForTest mounts a vault in memory, says so, and waits for the end of the
+// mount. SIGUSR1 is the only signal that it handles.
+func serveForTest(p string) error {
+	time.AfterFunc(3*patience, func() { os.Exit(3) })
+	got := make(chan os.Signal, 1)
+	signal.Notify(got, syscall.SIGUSR1)
+	store, err := engine.Create(context.Background(), memkv.New(engine.Tables()...), nil)
+	if err != nil {
+		return err
+	}
+	v, err := store.CreateVault(context.Background(), "work")
+	if err != nil {
+		return err
+	}
+	w, err := Mount(context.Background(), v, p, nil)
+	if err != nil {
+		return err
+	}
+	if err := os.WriteFile(filepath.Join(p, "f"), []byte("served"), 0o644); err != nil {
+		return err
+	}
+	fmt.Println("mounted")
+	select {
+	case <-got:
+		return w.Unmount(context.Background(), true)
+	case <-w.Done():
+		return fmt.Errorf("the mount ended by itself: %w", w.Err())
+	}
+}
+
+// serve runs a server in a process of its own.
+func serve(t *testing.T, p string) *exec.Cmd {
+	t.Helper()
+	needsFUSE(t)
+	cmd := exec.Command(os.Args[0])
+	cmd.Env = append(os.Environ(), envServe+"="+p)
+	cmd.Stderr = os.Stderr
+	cmd.SysProcAttr = &syscall.SysProcAttr{Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		end(cmd)
+		if err := Recover(p); err != nil {
+			t.Error(err)
+		}
+	})
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil || strings.TrimSpace(line) != "mounted" {
+		t.Fatalf("the server said %q, %v", line, err)
+	}
+	wantFile(t, filepath.Join(p, "f"), "served")
+	return cmd
+}
+
+// TestRecover checks that the mount of a killed process is in nobody's way: the
+// next mount clears it, and so does Recover.
+func TestRecover(t *testing.T) {
+	p := point(t)
+	for range 2 {
+		cmd := serve(t, p)
+		fd, err := unix.Open(filepath.Join(p, "f"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
+		if err != nil {
+			t.Fatal(err)
+		}
+		end(cmd)
+		if _, err := os.Stat(p); err == nil {
+			t.Fatal("the mount of a dead process still answers")
+		}
+		w := mountAt(t, newVault(t), p, nil)
+		if exists(filepath.Join(p, "f")) {
+			t.Error("the dead mount still shows")
+		}
+		if err := w.Unmount(within(t), false); err != nil {
+			t.Error(err)
+		}
+		_ = unix.Close(fd)
+	}
+	end(serve(t, p))
+	if err := Recover(p); err != nil {
+		t.Error(err)
+	}
+	if info, err := os.Stat(p); err != nil || !info.IsDir() {
+		t.Errorf("the mount point after a recovery: %v", err)
+	}
+}
+
+// TestSignalsAreTheCallers checks that the library does not detach the mount on
+// SIGTERM: here nobody handles the signal, so it ends the process as usual.
+func TestSignalsAreTheCallers(t *testing.T) {
+	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
+		p := point(t)
+		cmd := serve(t, p)
+		if err := cmd.Process.Signal(sig); err != nil {
+			t.Fatal(err)
+		}
+		_ = cmd.Wait() // its status is looked at below
+		status := cmd.ProcessState.Sys().(syscall.WaitStatus)
+		if !status.Signaled() || status.Signal() != sig {
+			t.Errorf("after %v the server ended with %v", sig, cmd.ProcessState)
+		}
+	}
+	p := point(t)
+	cmd := serve(t, p)
+	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Wait(); err != nil {
+		t.Errorf("a server that unmounts on its own signal: %v", err)
+	}
+	if exists(p) {
+		t.Error("the mount point is still there")
+	}
+}
+
+// TestBusyByMapping checks that a process is found that only maps a file.
+func TestBusyByMapping(t *testing.T) {
+	w := mountAt(t, newVault(t), point(t), nil)
+	program := filepath.Join(w.Point(), "sleep")
+	body, err := os.ReadFile("/bin/sleep")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := os.WriteFile(program, body, 0o755); err != nil {
+		t.Fatal(err)
+	}
+	cmd := exec.Command("/bin/sh", "-c", `"$1" 60 & echo $!; wait`, "sh", program)
+	cmd.Dir = "/"
+	cmd.SysProcAttr = &syscall.SysProcAttr{Setpgid: true, Pdeathsig: syscall.SIGKILL}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	stop := func() {
+		_ = syscall.Kill(-cmd.Process.Pid, syscall.SIGKILL)
+		_ = cmd.Wait()
+	}
+	t.Cleanup(stop)
+	var pid int
+	if _, err := fmt.Fscan(out, &pid); err != nil {
+		t.Fatal(err)
+	}
+	var busy *BusyError
+	deadline := time.Now().Add(patience)
+	for {
+		err := w.Unmount(within(t), false)
+		if err == nil {
+			t.Fatal("unmounted under a running program")
+		}
+		if errors.As(err, &busy) && len(busy.PIDs) > 0 {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatal(err)
+		}
+	}
+	if busy.PIDs[0] != pid {
+		t.Errorf("holders %v, want %d", busy.PIDs, pid)
+	}
+	stop()
+}

@@ -1,0 +1,226 @@
+package conformance
+
+import (
+	"fmt"
+	"os"
+	"path/filepath"
+	"sync"
+	"testing"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"golang.org/x/sys/unix"
+)
+
+var mountCoherenceTests = []mountTest{
+	{"a change from outside is seen at once", "the command line and the mount must never disagree", (*mountSuite).outsideChange},
+	{"a change through the mount is seen outside at once", "a checkpoint takes what the programs wrote", (*mountSuite).insideChange},
+	{"names from outside", "a file that was missing a moment ago must be found, one that went must not", (*mountSuite).outsideNames},
+	{"a reader sees later writes", "tail -f must go on after the file was changed", (*mountSuite).laterWrites},
+	{"overwriting leaves no old bytes", "a cache that keeps the old bytes gives programs a mixture", (*mountSuite).noStalePages},
+	{"same size, same time, new content", "rsync and build caches set times back; the bytes must be the new ones", (*mountSuite).sameStamp},
+	{"a restore is seen at once", "after an undo every program must read the old state", (*mountSuite).restored},
+	{"mixed load in parallel", "tools in parallel must not get stuck or lose files", (*mountSuite).mixedLoad},
+}
+
+// outsideFile is a file as the engine has it, without the mount.
+type outsideFile struct {
+	h *engine.File
+}
+
+func (f outsideFile) write(t *testing.T, content string, off int64) {
+	t.Helper()
+	_, err := f.h.WriteAt(t.Context(), []byte(content), off)
+	mustDo(t, err)
+}
+
+// outside opens name in a directory of the mount through the engine, made if need be.
+func (s *mountSuite) outside(t *testing.T, dir, name string, fn func(outsideFile)) {
+	t.Helper()
+	d, err := s.vault.Resolve(t.Context(), filepath.Base(dir), false)
+	mustDo(t, err)
+	h, _, err := s.vault.Create(t.Context(), d.Ino, name, 0o644, engine.Owner{}, engine.OpenRead|engine.OpenWrite, false)
+	mustDo(t, err)
+	fn(outsideFile{h})
+	mustDo(t, h.Close())
+}
+
+func (s *mountSuite) outsideChange(t *testing.T) {
+	dir := s.dir(t)
+	f := filepath.Join(dir, "f")
+	write(t, f, "one")
+	wantContent(t, f, "one")
+	fd := open(t, f, unix.O_RDONLY, 0)
+	same(t, "by descriptor", readAt(t, fd, 20, 0), "one")
+	for i := range 20 {
+		content := fmt.Sprintf("two-longer-%d", i)
+		s.outside(t, dir, "f", func(f outsideFile) { f.write(t, content, 0) })
+		same(t, "by descriptor", readAt(t, fd, 20, 0), content)
+		wantContent(t, f, content)
+		same(t, "size", lstat(t, f).Size, int64(len(content)))
+	}
+	s.outside(t, dir, "f", func(f outsideFile) { mustDo(t, f.h.Truncate(t.Context(), 3)) })
+	same(t, "size after shrinking", fstat(t, fd).Size, 3)
+	wantContent(t, f, "two")
+	same(t, "by descriptor after shrinking", readAt(t, fd, 20, 0), "two")
+}
+
+func (s *mountSuite) insideChange(t *testing.T) {
+	dir := s.dir(t)
+	f := filepath.Join(dir, "f")
+	for i := range 20 {
+		content := fmt.Sprint("version ", i)
+		write(t, f, content)
+		s.outside(t, dir, "f", func(f outsideFile) {
+			p := make([]byte, 100)
+			n, err := f.h.ReadAt(t.Context(), p, 0)
+			mustDo(t, err)
+			same(t, "outside", string(p[:n]), content)
+		})
+	}
+}
+
+func (s *mountSuite) outsideNames(t *testing.T) {
+	dir := s.dir(t)
+	f := filepath.Join(dir, "f")
+	d, err := s.vault.Resolve(t.Context(), filepath.Base(dir), false)
+	mustDo(t, err)
+	for range 10 {
+		_, err := os.Lstat(f)
+		wantErrno(t, "before", err, unix.ENOENT)
+		s.outside(t, dir, "f", func(f outsideFile) { f.write(t, "here", 0) })
+		wantContent(t, f, "here")
+		wantNames(t, dir, "f")
+		mustDo(t, s.vault.Rename(t.Context(), d.Ino, "f", d.Ino, "g", 0))
+		_, err = os.Lstat(f)
+		wantErrno(t, "after a rename", err, unix.ENOENT)
+		wantContent(t, f[:len(f)-1]+"g", "here")
+		mustDo(t, s.vault.Unlink(t.Context(), d.Ino, "g"))
+		wantNames(t, dir)
+	}
+}
+
+func (s *mountSuite) laterWrites(t *testing.T) {
+	f := filepath.Join(s.dir(t), "f")
+	write(t, f, "one\n")
+	fd := open(t, f, unix.O_RDONLY, 0)
+	same(t, "first", readAll(t, fd), "one\n")
+	w := open(t, f, unix.O_WRONLY|unix.O_APPEND, 0)
+	_, err := unix.Write(w, []byte("two\n"))
+	mustDo(t, err)
+	same(t, "later", readAll(t, fd), "two\n")
+}
+
+func (s *mountSuite) noStalePages(t *testing.T) {
+	dir := s.dir(t)
+	f, twin := filepath.Join(dir, "f"), filepath.Join(dir, "twin")
+	for range 20 {
+		write(t, f, "a-long-first-version")
+		wantContent(t, f, "a-long-first-version")
+		wantContent(t, f, "a-long-first-version")
+		write(t, f, "s")
+		wantContent(t, f, "s")
+	}
+	mustDo(t, os.Link(f, twin))
+	for i := range 20 {
+		write(t, f, fmt.Sprintf("%02d", i))
+		wantContent(t, twin, fmt.Sprintf("%02d", i))
+		wantContent(t, twin, fmt.Sprintf("%02d", i))
+		wantContent(t, f, fmt.Sprintf("%02d", i))
+	}
+}
+
+func (s *mountSuite) sameStamp(t *testing.T) {
+	dir := s.dir(t)
+	f := filepath.Join(dir, "f")
+	stamp := time.Unix(1000, 0)
+	put := func(content string) {
+		write(t, f, content)
+		mustDo(t, os.Chtimes(f, stamp, stamp))
+	}
+	put("aaa")
+	wantContent(t, f, "aaa")
+	wantContent(t, f, "aaa")
+	put("bbb")
+	wantContent(t, f, "bbb")
+	wantContent(t, f, "bbb")
+	mtime := stamp.UnixNano()
+	s.outside(t, dir, "f", func(f outsideFile) {
+		f.write(t, "ccc", 0)
+		_, err := f.h.SetAttr(t.Context(), engine.SetAttr{Mtime: &mtime})
+		mustDo(t, err)
+	})
+	wantContent(t, f, "ccc")
+	wantContent(t, f, "ccc")
+}
+
+func (s *mountSuite) restored(t *testing.T) {
+	point, v, _ := s.alone(t, nil)
+	f := filepath.Join(point, "f")
+	write(t, f, "old")
+	mustDo(t, os.Chtimes(f, time.Unix(1000, 0), time.Unix(1000, 0)))
+	wantContent(t, f, "old")
+	cp, err := v.Checkpoint(t.Context(), engine.CheckpointOptions{Name: "before"})
+	mustDo(t, err)
+	write(t, f, "new")
+	mustDo(t, os.Chtimes(f, time.Unix(1000, 0), time.Unix(1000, 0)))
+	write(t, filepath.Join(point, "later"), "1")
+	wantContent(t, f, "new")
+	res, err := v.Restore(t.Context(), cp.Root, nil)
+	mustDo(t, err)
+	wantContent(t, f, "old")
+	wantNames(t, point, "f")
+	undo, err := v.FindCheckpoint(t.Context(), res.UndoCheckpoint)
+	mustDo(t, err)
+	_, err = v.Restore(t.Context(), undo.Root, nil)
+	mustDo(t, err)
+	wantContent(t, f, "new")
+	wantNames(t, point, "f", "later")
+}
+
+func (s *mountSuite) mixedLoad(t *testing.T) {
+	dir := s.dir(t)
+	var wg sync.WaitGroup
+	const workers, rounds = 8, 60
+	for w := range workers {
+		wg.Go(func() {
+			d := filepath.Join(dir, fmt.Sprint(w), "o")
+			for i := range rounds {
+				if err := mixedRound(dir, d, i); err != nil {
+					t.Error(err)
+					return
+				}
+			}
+		})
+	}
+	wg.Wait()
+	for w := range workers {
+		same(t, "files", len(names(t, filepath.Join(dir, fmt.Sprint(w), "o"))), rounds)
+		same(t, "directories", len(names(t, filepath.Join(dir, fmt.Sprint(w)))), 1)
+	}
+}
+
+// mixedRound makes, copies, renames, lists and removes.
+func mixedRound(top, d string, i int) error {
+	if err := os.MkdirAll(d, 0o755); err != nil {
+		return err
+	}
+	f, copied := filepath.Join(d, fmt.Sprint(i)), filepath.Join(filepath.Dir(d), fmt.Sprint("g", i))
+	if err := os.WriteFile(f, fmt.Appendf(nil, "%d", i), 0o644); err != nil {
+		return err
+	}
+	got, err := os.ReadFile(f)
+	if err != nil || string(got) != fmt.Sprint(i) {
+		return fmt.Errorf("read %q, %w", got, err)
+	}
+	if err := os.WriteFile(copied+".tmp", got, 0o644); err != nil {
+		return err
+	}
+	if err := os.Rename(copied+".tmp", copied); err != nil {
+		return err
+	}
+	if _, err := os.ReadDir(top); err != nil {
+		return err
+	}
+	return os.Remove(copied)
+}

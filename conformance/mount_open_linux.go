@@ -1,0 +1,156 @@
+package conformance
+
+import (
+	"errors"
+	"os"
+	"path/filepath"
+	"strings"
+	"syscall"
+	"testing"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/engine/kv/faultkv"
+	"github.com/agentvfs/avfs/engine/kv/memkv"
+	"golang.org/x/sys/unix"
+)
+
+var mountOpenTests = []mountTest{
+	{"open flags", "O_TRUNC, O_EXCL and the access mode are promises to the program", (*mountSuite).openFlags},
+	{"write, close, reopen", "the size and content after close are what the next open finds", (*mountSuite).reopen},
+	{"fsync survives power loss", "databases and editors order their writes by fsync", (*mountSuite).fsyncDurable},
+	{"a failed save is told", "a program that is not told that its data was lost deletes the original", (*mountSuite).failedSave},
+	{"a restore cuts off old handles", "a server that goes on writing must not write into the restored tree", (*mountSuite).staleHandle},
+}
+
+func (s *mountSuite) openFlags(t *testing.T) {
+	f := filepath.Join(s.dir(t), "f")
+	write(t, f, "content")
+	fd := open(t, f, unix.O_WRONLY|unix.O_TRUNC, 0)
+	same(t, "size after O_TRUNC", fstat(t, fd).Size, 0)
+	_, err := unix.Pread(fd, make([]byte, 1), 0)
+	wantErrno(t, "read from a descriptor for writing", err, unix.EBADF)
+	_, err = unix.Write(fd, []byte("abc"))
+	mustDo(t, err)
+	ro := open(t, f, unix.O_RDONLY, 0)
+	_, err = unix.Write(ro, []byte("x"))
+	wantErrno(t, "write to a descriptor for reading", err, unix.EBADF)
+	wantErrno(t, "truncate a descriptor for reading", unix.Ftruncate(ro, 0), unix.EINVAL)
+	rw := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o777)
+	same(t, "mode after opening what exists", fstat(t, rw).Mode&0o777, 0o644)
+	same(t, "content", readAt(t, rw, 10, 0), "abc")
+	path := open(t, f, unix.O_PATH, 0)
+	same(t, "inode of a path descriptor", fstat(t, path).Ino, fstat(t, rw).Ino)
+	excl := open(t, f+"2", unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o400)
+	_, err = unix.Write(excl, []byte("made for reading, open for writing"))
+	mustDo(t, err)
+}
+
+func (s *mountSuite) reopen(t *testing.T) {
+	f := filepath.Join(s.dir(t), "f")
+	for i := range 50 {
+		content := strings.Repeat("x", i*700%5000)
+		write(t, f, content)
+		same(t, "size", lstat(t, f).Size, int64(len(content)))
+		wantContent(t, f, content)
+	}
+}
+
+// alone mounts a vault of its own for a test that breaks its store or looks at it.
+func (s *mountSuite) alone(t *testing.T, wrap func(kv.Store) kv.Store) (point string, v *engine.Vault, memory *memkv.Store) {
+	t.Helper()
+	_, v, memory = newMemoryVault(t, wrap)
+	return s.mount(t, v), v, memory
+}
+
+func (s *mountSuite) fsyncDurable(t *testing.T) {
+	point, _, memory := s.alone(t, nil)
+	f := filepath.Join(point, "f")
+	fd := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o640)
+	_, err := unix.Write(fd, []byte("precious"))
+	mustDo(t, err)
+	mustDo(t, unix.Fsync(fd))
+	wantAfterPowerLoss(t, memory, "f", "precious")
+	mustDo(t, os.Rename(f, filepath.Join(point, "g")))
+	dir := open(t, point, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	mustDo(t, unix.Fsync(dir))
+	wantAfterPowerLoss(t, memory, "g", "precious")
+	_, err = unix.Pwrite(fd, []byte("P"), 0)
+	mustDo(t, err)
+	mustDo(t, unix.Fdatasync(fd))
+	wantAfterPowerLoss(t, memory, "g", "Precious")
+	mustDo(t, unix.Close(fd))
+	mustDo(t, unix.Close(dir))
+}
+
+// wantAfterPowerLoss opens what power loss at this moment would leave.
+func wantAfterPowerLoss(t *testing.T, memory *memkv.Store, name, want string) {
+	t.Helper()
+	store, err := engine.Open(t.Context(), memory.Clone(memkv.PowerLoss, 0), nil)
+	mustDo(t, err)
+	v, err := store.Vault(t.Context(), "work")
+	mustDo(t, err)
+	a, err := v.Lookup(t.Context(), engine.RootIno, name)
+	if err != nil {
+		t.Errorf("%s after power loss: %v", name, err)
+	} else {
+		h, err := v.Open(t.Context(), a.Ino, engine.OpenRead)
+		mustDo(t, err)
+		p := make([]byte, 100)
+		n, err := h.ReadAt(t.Context(), p, 0)
+		mustDo(t, err)
+		same(t, name+" after power loss", string(p[:n]), want)
+		mustDo(t, h.Close())
+	}
+	mustDo(t, store.Close())
+}
+
+func (s *mountSuite) failedSave(t *testing.T) {
+	var faults *faultkv.Store
+	point, _, _ := s.alone(t, func(db kv.Store) kv.Store {
+		faults = faultkv.Wrap(db, faultkv.Config{})
+		return faults
+	})
+	f := filepath.Join(point, "f")
+	write(t, f, "safe")
+	fd := open(t, f, unix.O_RDWR, 0)
+	mustDo(t, unix.Fsync(fd))
+	faults.Arm(faultkv.Rule{Op: faultkv.Commit, Sticky: true, Err: kv.ErrNoSpace})
+	_, err := unix.Pwrite(fd, []byte("lost"), 0)
+	mustDo(t, err)
+	wantErrno(t, "fsync on a full disk", unix.Fsync(fd), unix.ENOSPC)
+	same(t, "content meanwhile", readAt(t, fd, 10, 0), "lost")
+	second := open(t, f, unix.O_RDWR, 0)
+	wantErrno(t, "close after a failed save", unix.Close(second), unix.ENOSPC)
+	faults.Arm()
+	mustDo(t, unix.Fsync(fd))
+	mustDo(t, unix.Close(fd))
+	wantContent(t, f, "lost")
+}
+
+func (s *mountSuite) staleHandle(t *testing.T) {
+	point, v, _ := s.alone(t, nil)
+	f := filepath.Join(point, "log")
+	write(t, f, "a")
+	cp, err := v.Checkpoint(t.Context(), engine.CheckpointOptions{Name: "before"})
+	mustDo(t, err)
+	fd := open(t, f, unix.O_RDWR|unix.O_APPEND, 0)
+	_, err = unix.Write(fd, []byte("b"))
+	mustDo(t, err)
+	if _, err := v.Restore(t.Context(), cp.Root, nil); err != nil {
+		if engine.KindOf(err) == engine.Busy {
+			return // refusing while files are open is as good
+		}
+		t.Fatal(err)
+	}
+	wantContent(t, f, "a")
+	_, err = unix.Write(fd, []byte("late"))
+	var errno syscall.Errno
+	if !errors.As(err, &errno) || errno != unix.ESTALE && errno != unix.EBADF {
+		t.Errorf("a write after the restore: %v, want ESTALE", err)
+	}
+	wantContent(t, f, "a")
+	_ = unix.Close(fd) // may report what the write did
+	write(t, f, "new")
+	wantContent(t, f, "new")
+}
