@@ -67,7 +67,7 @@ func checkPieces(t *testing.T, m mode, list []*draft, large bool) {
 // Any sequence is cut into pieces of the promised sizes, which are exact.
 func TestCut(t *testing.T) {
 	rnd := rand.New(rand.NewPCG(7, 7))
-	for range 1500 {
+	for range 400 {
 		wide := 1 + rnd.IntN(600)
 		keys := map[string]bool{}
 		for range 1 + rnd.IntN(200) {
