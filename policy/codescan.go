@@ -63,11 +63,19 @@ var (
 	}
 )
 
+// awkFile finds a literal file name that an awk program prints into.
+var awkFile = regexp.MustCompile(`\bprintf?\b[^;}\n]*>\s*"([^"]+)"`)
+
 // maxScans bounds the literals that are judged in one piece of code.
 const maxScans = 16
 
 // scanCode notes that code starts programs, and judges those that it names.
 func (w *walker) scanCode(base string, s *scanner, code string) {
+	if s == awkShells {
+		for _, m := range awkFile.FindAllStringSubmatch(code, maxScans) {
+			w.write(literal(m[1]), ">")
+		}
+	}
 	if !s.starts.MatchString(code) {
 		return
 	}

@@ -32,7 +32,7 @@ func (w *walker) shell(it *item, in input) {
 	case len(p.rest) == 0 || p.stdin || p.rest[0].text == "/dev/stdin" || p.rest[0].text == "-":
 		w.shellInput(it, in)
 		return
-	case p.rest[0].dyn:
+	case p.rest[0].dyn, strings.HasPrefix(p.rest[0].text, "/dev/fd/"), strings.HasPrefix(p.rest[0].text, "/proc/"):
 		it.kind, it.reason = kindOpaque, "the script is only known at run time"
 	}
 	w.a.add(*it)
@@ -148,6 +148,7 @@ var languages = map[string]language{
 	"guile":     {code: []string{"-c"}, shells: anyShells},
 	"emacs":     {code: []string{"--eval", "-eval"}, shells: anyShells},
 	"scala":     {code: []string{"-e"}, shells: anyShells},
+	"expect":    {code: []string{"-c"}, shells: anyShells},
 	"tclsh":     {shells: anyShells},
 	"vim":       {code: []string{"-c", "--cmd"}, shells: editorShells},
 	"nvim":      {code: []string{"-c", "--cmd"}, shells: editorShells},

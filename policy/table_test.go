@@ -6,16 +6,18 @@ import (
 	"testing"
 )
 
-// tableCase is one line of testdata/default.txt.
+// tableCase is one line of a table in testdata.
 type tableCase struct {
 	line    int
 	want    Action
 	command string
 }
 
-func readTable(t testing.TB) []tableCase {
+func readTable(t testing.TB) []tableCase { return readCases(t, "testdata/default.txt") }
+
+func readCases(t testing.TB, name string) []tableCase {
 	t.Helper()
-	text, err := os.ReadFile("testdata/default.txt")
+	text, err := os.ReadFile(name)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -42,6 +44,16 @@ func TestDefaultTable(t *testing.T) {
 	}
 	for _, c := range cases {
 		if d := Default().Decide(Command{Shell: c.command}); d.Action != c.want {
+			t.Errorf("line %d: %q: got %s, want %s (%s: %s)", c.line, c.command, d.Action, c.want, d.Rule, d.Reason)
+		}
+	}
+}
+
+// TestBypassTable holds the policy of the bypass cases to a table of disguises.
+func TestBypassTable(t *testing.T) {
+	p := mustParse(t, casesPolicy)
+	for _, c := range readCases(t, "testdata/bypass.txt") {
+		if d := p.Decide(Command{Shell: c.command}); d.Action != c.want {
 			t.Errorf("line %d: %q: got %s, want %s (%s: %s)", c.line, c.command, d.Action, c.want, d.Rule, d.Reason)
 		}
 	}

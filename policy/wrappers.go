@@ -155,6 +155,8 @@ func (w *walker) wrapperOptions(it *item, spec wrapper) (at int, others []int, f
 				i = w.stepAssigns(args, i)
 			}
 			return i + skip, others, found
+		case t.known() && s == "-" && spec.assigns:
+			i++ // env's old spelling of -i
 		case len(s) > 1 && s[0] == '-':
 			name, value, next := w.wrapperOption(args, i, spec)
 			if slices.Contains(spec.code, name) {
@@ -270,7 +272,14 @@ func (w *walker) runner(it *item, in input) {
 	}
 	n := *w
 	n.soft = true
-	n.run(it.args[pos.plain[1]:], it.base+" "+it.args[pos.plain[0]].text, in)
+	wrapper := it.base + " " + it.args[pos.plain[0]].text
+	n.run(it.args[pos.plain[1]:], wrapper, in)
+	for i := pos.plain[0] + 1; i < len(it.args) && i < pos.plain[0]+8; i++ {
+		// The word after an option may be its value, so the next may be the command.
+		if i > pos.plain[1] && len(it.args[i-2].text) > 1 && it.args[i-2].text[0] == '-' {
+			n.run(it.args[i:], wrapper, in)
+		}
+	}
 }
 
 // xargs judges what xargs runs: its words come from the input.
