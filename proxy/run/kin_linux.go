@@ -29,11 +29,12 @@ type kin struct {
 
 	before map[int]uint64 // children that this process had before, pid to start; only for sole
 	known  map[int]uint64 // descendants seen so far, pid to start
+	others map[int]uint64 // adopted processes without this run's mark
 	listed map[int]bool   // those reported as killed
 }
 
 func newKin(s *Spec) *kin {
-	k := &kin{tracking: TrackSubreaper, sole: s.Sole, listed: map[int]bool{}}
+	k := &kin{tracking: TrackSubreaper, sole: s.Sole, others: map[int]uint64{}, listed: map[int]bool{}}
 	if id, ok := getenv(s.Env, IDVar); ok {
 		k.marker = IDVar + "=" + id
 	} else {
@@ -177,8 +178,13 @@ func (k *kin) claim(all []process) []process {
 	}
 	strange := k.seed(all, add)
 	for _, p := range strange {
+		if start, looked := k.others[p.pid]; looked && start == p.start {
+			continue
+		}
 		if hasEnv(p.pid, k.marker) {
 			add(p)
+		} else {
+			k.others[p.pid] = p.start
 		}
 	}
 	closeOver(all, mine, sids, add)

@@ -56,12 +56,14 @@ func (t *task) failed(err error) error {
 // supervise follows a started command to its end and fills in the result. Its
 // errors are those of start.
 func (t *task) supervise() error {
-	defer t.kin.close()
 	t.drain()
 	t.watch()
 	t.settle()
 	t.collect()
 	t.conclude()
+	t.kin.close()
+	t.res.Tracking = t.kin.tracking
+	t.res.Limits = append(t.res.Limits, t.kin.limits...)
 	if t.startup == nil || !t.over() || t.res.Status != Completed {
 		return nil
 	}
@@ -87,7 +89,8 @@ func (t *task) drain() {
 	}
 }
 
-// watch returns when the leader has ended, or when the run was stopped.
+// watch returns when the leader has ended, or when the run was stopped. What comes
+// when the leader has ended comes too late to count.
 func (t *task) watch() {
 	look := time.NewTimer(lookFirst)
 	defer look.Stop()
@@ -103,8 +106,10 @@ func (t *task) watch() {
 		case <-t.ended:
 			return
 		case <-timeout:
-			t.res.Status, t.res.TimedOut = TimedOut, true
-			t.stop(t.spec.Grace)
+			if !t.over() {
+				t.res.Status, t.res.TimedOut = TimedOut, true
+				t.stop(t.spec.Grace)
+			}
 			return
 		case <-force:
 			t.stop(t.spec.Grace)
@@ -134,6 +139,9 @@ func (t *task) watch() {
 // pass hands the first interruption to the leader's group. With force, the
 // returned channel delivers when the leader has had its grace.
 func (t *task) pass(sig syscall.Signal, force bool) <-chan time.Time {
+	if t.over() {
+		return nil
+	}
 	t.presses++
 	if t.presses > 1 {
 		return nil
@@ -268,8 +276,6 @@ func (t *task) collect() {
 
 // conclude reaps the leader and decides the exit code.
 func (t *task) conclude() {
-	t.res.Limits = append(t.res.Limits, t.kin.limits...)
-	t.res.Tracking = t.kin.tracking
 	if t.over() {
 		// Nobody is in the group any more, unless the process table could not
 		// be read.
