@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"fmt"
+	"sort"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -33,13 +34,19 @@ type CheckReport struct {
 
 const maxFindingPaths = 20
 
-// Check reads the whole store and reports what is wrong in it. Pending changes are
-// committed first. An error means that the check itself could not go on.
+// Check reads the whole store, past every cache, and reports what is wrong in it.
+// Pending changes are committed first. An error means that the check itself could
+// not go on. GC waits until it ends; nothing else does.
 func (s *Store) Check(ctx context.Context, opts *CheckOptions) (CheckReport, error) {
 	if opts == nil {
 		opts = &CheckOptions{}
 	}
-	c := &checker{s: s, opts: *opts, report: CheckReport{Findings: []Finding{}}, chunkState: map[uint64]error{}}
+	s.care.Lock()
+	defer s.care.Unlock()
+	c := &checker{
+		s: s, opts: *opts, report: CheckReport{Findings: []Finding{}}, byProblem: map[string]int{},
+		tainted: map[uint64]bool{}, chunkState: map[uint64]error{},
+	}
 	err := c.run(ctx)
 	return c.report, wrap(err, "check", "")
 }
@@ -48,7 +55,9 @@ type checker struct {
 	s          *Store
 	opts       CheckOptions
 	report     CheckReport
-	nodes      bitmap
+	byProblem  map[string]int   // index in report.Findings
+	nodes      bitmap           // that were audited
+	tainted    map[uint64]bool  // nodes that are damaged or may have damage below
 	chunkState map[uint64]error // what was found of each chunk
 }
 
@@ -57,38 +66,27 @@ func (c *checker) add(owner, path, format string, args ...any) {
 	if path != "" {
 		f.Paths = []string{path}
 	}
-	for i := range c.report.Findings {
-		old := &c.report.Findings[i]
-		if old.Problem != f.Problem {
-			continue
-		}
-		if old.Owners[len(old.Owners)-1] != owner {
-			old.Owners = append(old.Owners, owner)
-		} else if path != "" && len(old.Paths) < maxFindingPaths {
-			old.Paths = append(old.Paths, path)
-		}
+	i, ok := c.byProblem[f.Problem]
+	if !ok {
+		c.byProblem[f.Problem] = len(c.report.Findings)
+		c.report.Findings = append(c.report.Findings, f)
 		return
 	}
-	c.report.Findings = append(c.report.Findings, f)
+	old := &c.report.Findings[i]
+	if old.Owners[len(old.Owners)-1] != owner {
+		old.Owners = append(old.Owners, owner)
+	} else if path != "" && len(old.Paths) < maxFindingPaths {
+		old.Paths = append(old.Paths, path)
+	}
 }
 
 func (c *checker) run(ctx context.Context) error {
-	c.s.mu.Lock()
-	var vaults []*Vault
-	for _, v := range c.s.vaults {
-		vaults = append(vaults, v)
+	live, err := c.pinAll(ctx)
+	for _, rec := range live {
+		defer c.s.unpin(rec.Root)
 	}
-	c.s.mu.Unlock()
-	records := map[uint64]vaultRecord{}
-	for _, v := range vaults {
-		root, err := v.Pin(ctx)
-		if err != nil {
-			return err
-		}
-		defer v.Unpin(root)
-		v.commitMu.Lock()
-		records[v.id] = v.rec
-		v.commitMu.Unlock()
+	if err != nil {
+		return err
 	}
 	if d, ok := kv.As[kv.Verifier](c.s.kv); ok {
 		if err := d.Verify(ctx); err != nil {
@@ -98,50 +96,267 @@ func (c *checker) run(ctx context.Context) error {
 			c.add("store", "", "database: %v", err)
 		}
 	}
-	roots, err := c.s.keptRoots(ctx)
+	roots, err := c.roots(ctx, live)
 	if err != nil {
 		return err
 	}
 	seen := map[Root]bool{}
 	for _, r := range roots {
 		c.report.Roots++
-		sound, err := c.tree(ctx, r, seen[r.root])
+		known := seen[r.root]
+		seen[r.root] = true
+		if known && r.kind != rootLive {
+			continue
+		}
+		sound, err := c.tree(ctx, r)
 		if err != nil {
 			return err
 		}
-		structure := r.live || c.opts.History
-		if sound && structure && (r.live || !seen[r.root]) {
-			if err := c.structure(ctx, r, records[r.vault]); err != nil {
+		if sound && (r.kind == rootLive || c.opts.History) {
+			if err := c.structure(ctx, r, live[r.vault]); err != nil {
 				return err
 			}
 		}
-		seen[r.root] = true
+	}
+	return c.index(ctx)
+}
+
+// pinAll commits and pins every vault and returns their records by name.
+func (c *checker) pinAll(ctx context.Context) (map[string]vaultRecord, error) {
+	live := map[string]vaultRecord{}
+	for _, v := range c.s.allVaults() {
+		rec, err := v.pinRecord(ctx)
+		if KindOf(err) == Closed && ctx.Err() == nil && !c.s.isClosed() {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return live, err
+		}
+		live[rec.Name] = rec
+	}
+	return live, nil
+}
+
+// roots lists what the vaults, checkpoints and timelines refer to. Records that
+// cannot be read are findings.
+func (c *checker) roots(ctx context.Context, live map[string]vaultRecord) ([]keptRoot, error) {
+	var list []keptRoot
+	add := func(r keptRoot) error {
+		if !r.root.IsZero() {
+			list = append(list, r)
+		}
+		return nil
+	}
+	bad := func(err error) error {
+		c.add("store", "", "%v", err)
+		return nil
+	}
+	names := map[uint64]string{}
+	for _, rec := range live {
+		names[rec.ID] = rec.Name
+		list = append(list, keptRoot{root: rec.Root, kind: rootLive, vault: rec.Name})
+		_ = add(keptRoot{root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name}) // never fails
+	}
+	sort.Slice(list, func(i, j int) bool {
+		return list[i].kind < list[j].kind || list[i].kind == list[j].kind && list[i].vault < list[j].vault
+	})
+	err := c.s.kv.View(ctx, func(tx kv.Reader) error {
+		if err := eachStoredRoot(tx, func(keptRoot) error { return nil }, bad); err != nil {
+			return err
+		}
+		for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
+			if err := eachRowRoot(tx, t, names, add, bad); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+	return list, err
+}
+
+// index checks that the digest index leads to chunks that are there and are what
+// it says.
+func (c *checker) index(ctx context.Context) error {
+	var from []byte
+	for more := true; more; {
+		more = false
+		type row struct {
+			sum [32]byte
+			id  uint64
+		}
+		var batch []row
+		err := c.s.kv.View(ctx, func(tx kv.Reader) error {
+			return tx.Scan(tableDigests, nil, from, func(k, value []byte) error {
+				if len(batch) == sweepBatch {
+					more = true
+					from = append([]byte(nil), k...)
+					return kv.Stop
+				}
+				id, _, ok := parseIndexRow(k, value)
+				if !ok || len(k) != 32 {
+					c.add("store", "", "digest index: the row of %x is damaged", k)
+					return nil
+				}
+				batch = append(batch, row{[32]byte(k), id})
+				return nil
+			})
+		})
+		if err != nil {
+			return err
+		}
+		for _, r := range batch {
+			err, known := c.chunkState[r.id]
+			if !known {
+				err = c.s.chunks.verify(ctx, r.id, r.sum, c.opts.ReadData)
+			}
+			if ctx.Err() != nil {
+				return ctx.Err()
+			}
+			if err != nil && KindOf(err) != Corrupt {
+				return err
+			}
+			if err == nil || known { // what is known was reported with its files
+				continue
+			}
+			if still, lookErr := c.indexed(ctx, r.sum, r.id); lookErr != nil {
+				return lookErr
+			} else if still {
+				c.add("store", "", "digest index: chunk %d: %v", r.id, err)
+			}
+		}
 	}
 	return nil
 }
 
-// tree checks the nodes of a root that were not checked before.
-func (c *checker) tree(ctx context.Context, r keptRoot, known bool) (sound bool, err error) {
-	if known {
-		return true, nil
+// indexed reports whether the index still leads from sum to id: a commit may have
+// dropped both meanwhile.
+func (c *checker) indexed(ctx context.Context, sum [32]byte, id uint64) (still bool, err error) {
+	err = c.s.kv.View(ctx, func(tx kv.Reader) error {
+		now, _, ok, err := lookup(tx, sum[:])
+		still = ok && now == id
+		return err
+	})
+	return still, err
+}
+
+// tree checks the nodes of a root that were not checked before, and again those
+// with damage below, so that each owner is named.
+func (c *checker) tree(ctx context.Context, r keptRoot) (sound bool, err error) {
+	a := &auditor{src: c.s.nodes}
+	var damaged []tree.Damage
+	enter := func(ref tree.Ref) (bool, error) {
+		if c.nodes.add(ref.ID) {
+			c.report.Nodes++
+			return true, nil
+		}
+		return c.tainted[ref.ID], nil
 	}
-	enter := func(ref tree.Ref) (bool, error) { return c.nodes.add(ref.ID), nil }
-	err = tree.Walk(ctx, c.s.nodes, r.root.ref, enter, func(tree.Ref, *tree.Node) error {
-		c.report.Nodes++
+	err = tree.Audit(ctx, a, r.root.ref, enter, func(d tree.Damage) error {
+		if KindOf(d.Err) != Corrupt {
+			return d.Err
+		}
+		c.tainted[d.Ref.ID] = true
+		for _, f := range a.stack {
+			c.tainted[f.id] = true
+		}
+		damaged = append(damaged, d)
 		return nil
 	})
-	if KindOf(err) == Corrupt {
-		c.add(r.owner, "", "%v", err)
-		return false, nil
+	if err != nil {
+		return false, err
 	}
-	if err == nil {
-		err = tree.Check(ctx, c.s.nodes, r.root.ref)
-		if err != nil && ctx.Err() == nil {
-			c.add(r.owner, "", "%v", err)
-			return false, nil
+	for _, d := range damaged {
+		paths := c.pathsOf(ctx, r.root, d)
+		c.add(r.owner(), "", "%v: %s", d.Err, rangeText(d))
+		for _, p := range paths {
+			c.add(r.owner(), p, "%v: %s", d.Err, rangeText(d))
 		}
 	}
-	return err == nil, err
+	return len(damaged) == 0, nil
+}
+
+// auditor reads nodes past the cache and knows the way to the present one.
+type auditor struct {
+	src   *nodeStore
+	stack []auditFrame
+}
+
+type auditFrame struct {
+	id    uint64
+	level int
+}
+
+// Node implements tree.Source.
+func (a *auditor) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) {
+	n, err := a.src.load(ctx, ref)
+	if err != nil {
+		return nil, err
+	}
+	for len(a.stack) > 0 && a.stack[len(a.stack)-1].level <= n.Level() {
+		a.stack = a.stack[:len(a.stack)-1]
+	}
+	a.stack = append(a.stack, auditFrame{ref.ID, n.Level()})
+	return n, nil
+}
+
+// rangeText says which inodes a damaged node held.
+func rangeText(d tree.Damage) string {
+	text := func(k []byte, open string) string {
+		ino, _, _, err := splitKey(append(append([]byte(nil), k...), make([]byte, keyHead)...))
+		if k == nil || err != nil {
+			return open
+		}
+		return fmt.Sprint(uint64(ino))
+	}
+	return "entries of inodes from " + text(d.Low, "the first") + " to " + text(d.High, "the last") + " are lost"
+}
+
+// pathsOf finds paths in the rest of the tree that lead into what a damaged node
+// held.
+func (c *checker) pathsOf(ctx context.Context, root Root, d tree.Damage) []string {
+	var low, high [8]byte
+	copy(low[:], d.Low)
+	if copy(high[:], d.High); d.High == nil {
+		high = [8]byte{0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff, 0xff}
+	}
+	from, to := Ino(kv.ParseID(low[:])), Ino(kv.ParseID(high[:]))
+	finder := newPathFinder(view{src: c.s.nodes, root: root.ref})
+	var paths []string
+	spy := leafSpy{src: c.s.nodes, visit: func(n *tree.Node) {
+		for i := range n.Len() {
+			dir, kind, suffix, err := splitKey(n.Key(i))
+			if err != nil || kind != kindDirent || len(paths) == maxFindingPaths {
+				continue
+			}
+			if e, err := decodeDirent(n.Value(i)); err == nil && e.ino >= from && e.ino <= to {
+				p, err := finder.join(ctx, name{dir, string(suffix)})
+				if err != nil {
+					p = "?/" + string(suffix) // the way to it is lost too
+				}
+				paths = append(paths, p)
+			}
+		}
+	}}
+	// What the audit reports was reported before.
+	if err := tree.Audit(ctx, spy, root.ref, nil, func(tree.Damage) error { return nil }); err != nil {
+		return nil
+	}
+	return paths
+}
+
+// leafSpy shows every leaf that is read.
+type leafSpy struct {
+	src   tree.Source
+	visit func(*tree.Node)
+}
+
+// Node implements tree.Source.
+func (s leafSpy) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) {
+	n, err := s.src.Node(ctx, ref)
+	if err == nil && n.IsLeaf() {
+		s.visit(n)
+	}
+	return n, err
 }
 
 // seenInode is what a scan finds out about one inode.
@@ -172,7 +387,7 @@ func (c *checker) structure(ctx context.Context, r keptRoot, rec vaultRecord) er
 			err = c.entry(ctx, r, &find, at, ino, kind, suffix, value)
 		}
 		if KindOf(err) == Corrupt {
-			c.add(r.owner, c.pathOf(ctx, &find, ino), "inode %d: %v", ino, err)
+			c.add(r.owner(), c.pathOf(ctx, &find, ino), "inode %d: %v", ino, err)
 			err = nil
 		}
 		return err
@@ -183,7 +398,7 @@ func (c *checker) structure(ctx context.Context, r keptRoot, rec vaultRecord) er
 	var count, bytes int64
 	for ino, in := range inos {
 		if in.n == nil {
-			c.add(r.owner, "", "inode %d has entries but no record", ino)
+			c.add(r.owner(), "", "inode %d has entries but no record", ino)
 			continue
 		}
 		c.report.Inodes++
@@ -191,8 +406,8 @@ func (c *checker) structure(ctx context.Context, r keptRoot, rec vaultRecord) er
 		bytes += in.n.alloc
 		c.inode(ctx, r, &find, ino, in)
 	}
-	if r.live && (count-1 != rec.Count || bytes != rec.Bytes) {
-		c.add(r.owner, "", "usage says %d inodes and %d bytes where there are %d and %d", rec.Count, rec.Bytes, count-1, bytes)
+	if r.kind == rootLive && (count-1 != rec.Count || bytes != rec.Bytes) {
+		c.add(r.owner(), "", "usage says %d inodes and %d bytes where there are %d and %d", rec.Count, rec.Bytes, count-1, bytes)
 	}
 	return nil
 }
@@ -231,10 +446,10 @@ func (c *checker) entry(ctx context.Context, r keptRoot, find *pathFinder, at fu
 		in.alloc += int64(ref.length)
 		in.end = index*ChunkSize + int64(ref.length)
 		if err := c.chunk(ctx, ref); err != nil {
-			if ctx.Err() != nil {
-				return ctx.Err()
+			if KindOf(err) != Corrupt {
+				return err
 			}
-			c.add(r.owner, c.pathOf(ctx, find, ino), "chunk %d: %v", ref.id, err)
+			c.add(r.owner(), c.pathOf(ctx, find, ino), "chunk %d: %v", ref.id, err)
 		}
 	default:
 		return fail(Corrupt, "check", fmt.Sprintf("entry of kind %d", kind))
@@ -252,13 +467,10 @@ func (c *checker) chunk(ctx context.Context, ref chunkRef) error {
 	if c.opts.ReadData {
 		_, err = c.s.chunks.load(ctx, ref)
 	} else {
-		err = c.s.kv.View(ctx, func(tx kv.Reader) error {
-			_, ok, err := tx.Get(tableChunks, kv.ID(ref.id))
-			if err == nil && !ok {
-				err = errMissing
-			}
-			return err
-		})
+		err = c.s.chunks.present(ctx, ref.id)
+	}
+	if err != nil && KindOf(err) != Corrupt {
+		return err
 	}
 	c.chunkState[ref.id] = err
 	return err
@@ -267,7 +479,7 @@ func (c *checker) chunk(ctx context.Context, ref chunkRef) error {
 // inode checks one inode against what refers to it.
 func (c *checker) inode(ctx context.Context, r keptRoot, find *pathFinder, ino Ino, in *seenInode) {
 	bad := func(format string, args ...any) {
-		c.add(r.owner, c.pathOf(ctx, find, ino), "inode %d: %s", ino, fmt.Sprintf(format, args...))
+		c.add(r.owner(), c.pathOf(ctx, find, ino), "inode %d: %s", ino, fmt.Sprintf(format, args...))
 	}
 	n := in.n
 	if n.isDir() {

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"strconv"
@@ -35,11 +34,11 @@ type CheckpointOptions struct {
 // Checkpoint keeps the present state under a new id. Its cost does not depend on
 // the number of files.
 func (v *Vault) Checkpoint(ctx context.Context, opts CheckpointOptions) (Checkpoint, error) {
+	v.commitMu.Lock() // which keeps others from taking the name
+	defer v.commitMu.Unlock()
 	if err := v.checkCheckpointName(ctx, opts.Name); err != nil {
 		return Checkpoint{}, err
 	}
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
 	cp, err := v.checkpointLocked(ctx, opts)
 	return cp, wrap(err, "checkpoint", v.Name())
 }
@@ -99,8 +98,8 @@ func (v *Vault) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 		list = list[:0]
 		return tx.Scan(tableCheckpoints, kv.ID(v.id), nil, func(k, value []byte) error {
 			var cp Checkpoint
-			if err := json.Unmarshal(value, &cp); err != nil {
-				return &Error{Kind: Corrupt, Op: "read", Path: "checkpoint", Err: err}
+			if err := parseJSON(tableCheckpoints, k, value, &cp); err != nil {
+				return err
 			}
 			list = append(list, cp)
 			return nil
@@ -144,6 +143,9 @@ func (v *Vault) DeleteCheckpoint(ctx context.Context, idOrName string) error {
 	seq, _ := parseCheckpointID(cp.ID)
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
+	if err := v.open(); err != nil {
+		return wrap(err, "delete checkpoint", idOrName)
+	}
 	rec := v.rec
 	err = v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
 		if _, ok, err := tx.Get(tableCheckpoints, rowKey(v.id, seq)); err != nil || !ok {

@@ -6,6 +6,7 @@ import (
 	"encoding/binary"
 	"errors"
 	"fmt"
+	"hash/crc32"
 	"sync/atomic"
 
 	lru "github.com/hashicorp/golang-lru/v2"
@@ -85,28 +86,76 @@ func (c *chunkStore) load(ctx context.Context, ref chunkRef) (data []byte, err e
 		data, err = c.decode(rec, ref)
 		return err
 	})
-	if err != nil && (errors.Is(err, errMissing) || errors.Is(err, errDecode)) {
-		err = &Error{Kind: Corrupt, Op: "read chunk", Path: fmt.Sprint(ref.id), Err: err}
-	}
-	return data, err
+	return data, asDamage(err, ref.id)
 }
 
-func (c *chunkStore) decode(rec []byte, ref chunkRef) ([]byte, error) {
+// present reports whether a chunk is stored, without a look at its content.
+func (c *chunkStore) present(ctx context.Context, id uint64) error {
+	err := c.kv.View(ctx, func(tx kv.Reader) error {
+		_, ok, err := tx.Get(tableChunks, kv.ID(id))
+		if err == nil && !ok {
+			err = errMissing
+		}
+		return err
+	})
+	return asDamage(err, id)
+}
+
+// verify reports whether a chunk is stored and, with content, whether it has the
+// digest sum.
+func (c *chunkStore) verify(ctx context.Context, id uint64, sum [sha256.Size]byte, content bool) error {
+	if !content {
+		return c.present(ctx, id)
+	}
+	err := c.kv.View(ctx, func(tx kv.Reader) error {
+		rec, ok, err := tx.Get(tableChunks, kv.ID(id))
+		if err != nil {
+			return err
+		}
+		if !ok {
+			return errMissing
+		}
+		data, err := c.unpack(rec, 0)
+		if err == nil && sha256.Sum256(data) != sum {
+			err = fmt.Errorf("checksum does not match: %w", errDecode)
+		}
+		return err
+	})
+	return asDamage(err, id)
+}
+
+// asDamage marks what is wrong with a chunk itself as corruption.
+func asDamage(err error, id uint64) error {
+	if errors.Is(err, errMissing) || errors.Is(err, errDecode) {
+		return &Error{Kind: Corrupt, Op: "read chunk", Path: fmt.Sprint(id), Err: err}
+	}
+	return err
+}
+
+// unpack returns the content of a record as a copy. length is what is expected, as
+// a hint.
+func (c *chunkStore) unpack(rec []byte, length int) ([]byte, error) {
 	if len(rec) == 0 {
 		return nil, fmt.Errorf("empty chunk record: %w", errDecode)
 	}
-	var data []byte
 	switch rec[0] {
 	case chunkRaw:
-		data = append(make([]byte, 0, len(rec)-1), rec[1:]...)
+		return append(make([]byte, 0, len(rec)-1), rec[1:]...), nil
 	case chunkZstd:
-		var err error
-		data, err = c.dec.DecodeAll(rec[1:], make([]byte, 0, ref.length))
+		data, err := c.dec.DecodeAll(rec[1:], make([]byte, 0, length))
 		if err != nil {
 			return nil, fmt.Errorf("%w: %w", errDecode, err)
 		}
-	default:
-		return nil, fmt.Errorf("unknown chunk encoding %d: %w", rec[0], errDecode)
+		return data, nil
+	}
+	return nil, fmt.Errorf("unknown chunk encoding %d: %w", rec[0], errDecode)
+}
+
+// decode is unpack for a chunk that ref describes, verified.
+func (c *chunkStore) decode(rec []byte, ref chunkRef) ([]byte, error) {
+	data, err := c.unpack(rec, ref.length)
+	if err != nil {
+		return nil, err
 	}
 	if len(data) != ref.length {
 		return nil, fmt.Errorf("chunk of %d bytes where %d belong: %w", len(data), ref.length, errDecode)
@@ -136,20 +185,41 @@ type stored struct {
 	rec    []byte // encoded; nil while reused
 }
 
-// digest index row: id, then the shared flag.
-func indexRow(id uint64, shared bool) []byte {
-	b := binary.BigEndian.AppendUint64(make([]byte, 0, 9), id)
+// indexRow is the value of the digest index: the id, the shared flag, and a
+// CRC-32C over them and the key.
+func indexRow(sum []byte, id uint64, shared bool) []byte {
+	b := binary.BigEndian.AppendUint64(make([]byte, 0, indexRowLength), id)
 	if shared {
-		return append(b, 1)
+		b = append(b, 1)
+	} else {
+		b = append(b, 0)
 	}
-	return append(b, 0)
+	return binary.BigEndian.AppendUint32(b, indexCRC(sum, b))
 }
 
-func parseIndexRow(b []byte) (id uint64, shared bool, err error) {
-	if len(b) != 9 || b[8] > 1 {
-		return 0, false, &Error{Kind: Corrupt, Op: "decode", Path: "digest index", Err: errDecode}
+const indexRowLength = 13
+
+func indexCRC(sum, row []byte) uint32 {
+	return crc32.Update(crc32.Checksum(sum, castagnoli), castagnoli, row[:9])
+}
+
+// parseIndexRow reports not ok for a damaged row. The index only saves space: its
+// readers go on as if the row were not there, and Check names it.
+func parseIndexRow(sum, b []byte) (id uint64, shared, ok bool) {
+	if len(b) != indexRowLength || b[8] > 1 || binary.BigEndian.Uint32(b[9:]) != indexCRC(sum, b) {
+		return 0, false, false
 	}
-	return binary.BigEndian.Uint64(b), b[8] == 1, nil
+	return binary.BigEndian.Uint64(b), b[8] == 1, true
+}
+
+// lookup finds a chunk by its digest.
+func lookup(tx kv.Reader, sum []byte) (id uint64, shared, ok bool, err error) {
+	row, ok, err := tx.Get(tableDigests, sum)
+	if err != nil || !ok {
+		return 0, false, false, err
+	}
+	id, shared, ok = parseIndexRow(sum, row)
+	return id, shared, ok, nil
 }
 
 // prepare hashes, looks up and compresses a group of pages and gives each an id.
@@ -164,15 +234,9 @@ func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha
 				p.ref.id, p.reused = id, true
 				continue
 			}
-			row, ok, err := tx.Get(tableDigests, p.sum[:])
-			if err != nil {
+			var err error
+			if p.ref.id, _, p.reused, err = lookup(tx, p.sum[:]); err != nil {
 				return err
-			}
-			if ok {
-				if p.ref.id, _, err = parseIndexRow(row); err != nil {
-					return err
-				}
-				p.reused = true
 			}
 		}
 		return nil
@@ -200,18 +264,14 @@ func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha
 // write puts a prepared group into the store. It may run more than once.
 func (c *chunkStore) write(tx kv.Writer, group []*stored) error {
 	for _, p := range group {
-		row, ok, err := tx.Get(tableDigests, p.sum[:])
+		id, shared, ok, err := lookup(tx, p.sum[:])
 		if err != nil {
 			return err
 		}
 		switch {
 		case ok && p.reused:
-			id, shared, err := parseIndexRow(row)
-			if err != nil {
-				return err
-			}
 			if id == p.ref.id && !shared {
-				err = tx.Put(tableDigests, p.sum[:], indexRow(id, true))
+				err = tx.Put(tableDigests, p.sum[:], indexRow(p.sum[:], id, true))
 			} else if id != p.ref.id {
 				err = c.ensure(tx, p)
 			}
@@ -226,7 +286,7 @@ func (c *chunkStore) write(tx kv.Writer, group []*stored) error {
 			if err := c.ensure(tx, p); err != nil {
 				return err
 			}
-			if err := tx.Put(tableDigests, p.sum[:], indexRow(p.ref.id, p.reused)); err != nil {
+			if err := tx.Put(tableDigests, p.sum[:], indexRow(p.sum[:], p.ref.id, p.reused)); err != nil {
 				return err
 			}
 		}
@@ -253,9 +313,9 @@ func (c *chunkStore) drop(tx kv.Writer, ref chunkRef) error {
 	var sum []byte
 	shared := false
 	err := tx.Scan(tableDigests, ref.digest[:], nil, func(k, row []byte) error {
-		id, s, err := parseIndexRow(row)
-		if err != nil || id != ref.id {
-			return err
+		id, s, ok := parseIndexRow(k, row)
+		if !ok || id != ref.id {
+			return nil
 		}
 		sum, shared = append([]byte(nil), k...), s
 		return kv.Stop

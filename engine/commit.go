@@ -30,7 +30,7 @@ type commitRequest struct {
 	more func(tx kv.Writer, rec *vaultRecord) error
 }
 
-// doomed lists what the newest root no longer refers to, and no pinned root can.
+// doomed lists what the newest root no longer refers to, and no other root can.
 // It is deleted by the next commit, when no reader of the old root is left.
 type doomed struct {
 	nodes  []uint64
@@ -79,16 +79,28 @@ func (v *Vault) covered(generation uint64, durable bool) bool {
 func (v *Vault) commitLocked(ctx context.Context, req commitRequest) error {
 	v.s.sweep.RLock()
 	defer v.s.sweep.RUnlock()
-	v.mu.RLock()
-	closed := v.closed
-	v.mu.RUnlock()
-	if closed {
-		return fail(Closed, "", "")
+	if err := v.open(); err != nil {
+		return err
 	}
+	return v.commitSwept(ctx, req)
+}
+
+// commitSwept is commitLocked for a caller that holds sweep too. A vault that is
+// closing still commits.
+func (v *Vault) commitSwept(ctx context.Context, req commitRequest) error {
+	v.mu.Lock()
 	c := v.freeze(req)
+	v.mu.Unlock()
 	err := c.persist(ctx)
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	return c.end(ctx, err)
+}
+
+// end makes the outcome of persist that of the vault. The caller holds mu.
+func (c *commit) end(ctx context.Context, err error) error {
 	if err != nil {
-		c.thaw(err)
+		c.thaw(ctx, err)
 		return err
 	}
 	c.finish()
@@ -101,9 +113,11 @@ type commit struct {
 	req     commitRequest
 	gen     uint64
 	rec     vaultRecord // of the new root
+	next    vaultRecord // rec with what req.more did to it
 	old     vaultRecord
 	over    *overlay
 	pages   []pending
+	content int64 // bytes in pages
 	changes []tree.Change
 	sink    nodeSink
 	last    []*stored // the group that the final transaction writes
@@ -116,14 +130,14 @@ type pending struct {
 	f     *file
 	apart bool // of a file without a name, which is not in the tree
 	index int64
+	key   []byte // of the chunk entry
 	page  *page
 	out   stored
 }
 
-// freeze takes everything pending out of the way of further changes.
+// freeze takes everything pending out of the way of further changes. The caller
+// holds commitMu and mu.
 func (v *Vault) freeze(req commitRequest) *commit {
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	v.stopTimer()
 	c := &commit{v: v, req: req, gen: v.generation, old: v.rec, rec: v.rec, over: v.active}
 	c.rec.NextIno, c.rec.Count, c.rec.Bytes = v.nextIno, v.count, v.bytes
@@ -135,22 +149,19 @@ func (v *Vault) freeze(req commitRequest) *commit {
 		for index, p := range f.dirty {
 			p.frozen = true
 			v.s.dirty.Add(-int64(cap(p.data)))
-			c.pages = append(c.pages, pending{f: f, apart: f.orphan != nil, index: index, page: p})
+			c.content += int64(len(p.data))
+			c.pages = append(c.pages, pending{f: f, apart: f.orphan != nil, index: index, key: chunkKey(f.ino, index), page: p})
 		}
 		f.frozen, f.dirty = f.dirty, map[int64]*page{}
 	}
 	sort.Slice(c.pages, func(i, j int) bool {
-		a, b := &c.pages[i], &c.pages[j]
-		if a.f.ino != b.f.ino {
-			return a.f.ino < b.f.ino
-		}
-		return a.index < b.index
+		return bytes.Compare(c.pages[i].key, c.pages[j].key) < 0
 	})
 	c.drop = v.takeDoomed()
 	return c
 }
 
-// takeDoomed takes as much as one transaction deletes. The caller holds both locks.
+// takeDoomed takes as much as one transaction deletes. The caller holds mu.
 func (v *Vault) takeDoomed() doomed {
 	n, m := min(len(v.doomed.nodes), doomedNodes), min(len(v.doomed.chunks), doomedChunk)
 	d := doomed{nodes: v.doomed.nodes[:n:n]}
@@ -184,9 +195,12 @@ func (c *commit) persist(ctx context.Context) error {
 			c.dead.nodes = append(c.dead.nodes, ref.ID)
 		}
 	}
-	if c.req.pin {
+	if c.req.pin && root.ID > c.rec.NodeMark {
+		// The root is the newest node of its tree. Where it is below the
+		// mark, so is everything else, chunks too: the marks rise together.
 		c.rec.NodeMark, c.rec.ChunkMark = s.lastNode.Load(), s.lastChunk.Load()
 	}
+	c.next = c.rec
 	if c.idle() {
 		return nil
 	}
@@ -195,17 +209,18 @@ func (c *commit) persist(ctx context.Context) error {
 
 // idle reports whether there is nothing to write at all.
 func (c *commit) idle() bool {
-	return c.req.more == nil && !c.req.pin && c.rec == c.old && len(c.last) == 0 && c.drop.empty() &&
+	return c.req.more == nil && c.rec == c.old && len(c.last) == 0 && c.drop.empty() &&
 		(!c.req.durable || c.v.durable.Load() >= c.gen)
 }
 
-// mode is that of a transaction; one that only frees space may use the reserve.
+// mode is that of a transaction. One that frees more than it writes may use the
+// reserve, so that files can be deleted although small writes are pending.
 func (c *commit) mode(durable bool) kv.Mode {
 	mode := kv.Relaxed
 	if durable {
 		mode |= kv.Durable
 	}
-	if len(c.pages) == 0 && c.rec.Count <= c.old.Count && c.rec.Bytes <= c.old.Bytes {
+	if c.content <= kv.Reserve/4 && c.rec.Count <= c.old.Count && c.rec.Bytes+2*c.content <= c.old.Bytes {
 		mode |= kv.Reclaim
 	}
 	return mode
@@ -239,7 +254,7 @@ func (c *commit) swap(tx kv.Writer) error {
 	if err := putRecord(tx, rec); err != nil {
 		return err
 	}
-	c.rec = rec
+	c.next = rec
 	return s.putCounters(tx)
 }
 
@@ -292,30 +307,32 @@ func (c *commit) storePages(ctx context.Context) error {
 }
 
 // collect lists the changes of the tree in key order, and the chunks that it
-// stops referring to.
+// stops referring to. A page wins over an entry with its key, which is what was
+// there before the page was written.
 func (c *commit) collect(ctx context.Context) error {
 	c.changes = make([]tree.Change, 0, c.over.Len()+len(c.pages))
 	i := 0
 	addPage := func() {
-		if p := &c.pages[i]; !p.apart && len(p.page.data) > 0 {
-			c.changes = append(c.changes, tree.Change{Key: chunkKey(p.f.ino, p.index), Value: p.out.ref.encode()})
-		}
+		p := &c.pages[i]
 		i++
+		if p.apart {
+			return
+		}
+		ch := tree.Change{Key: p.key, Delete: len(p.page.data) == 0}
+		if !ch.Delete {
+			ch.Value = p.out.ref.encode()
+		}
+		c.changes = append(c.changes, ch)
 	}
 	c.over.Scan(func(k string, value []byte) bool {
-		key := []byte(k)
-		for i < len(c.pages) {
-			order := bytes.Compare(chunkKey(c.pages[i].f.ino, c.pages[i].index), key)
-			if order > 0 {
-				break
-			}
-			same := order == 0 && !c.pages[i].apart && len(c.pages[i].page.data) > 0
+		for i < len(c.pages) && string(c.pages[i].key) < k {
 			addPage()
-			if same {
-				return true
-			}
 		}
-		c.changes = append(c.changes, tree.Change{Key: key, Value: value, Delete: value == nil})
+		if i < len(c.pages) && string(c.pages[i].key) == k && !c.pages[i].apart {
+			addPage()
+			return true
+		}
+		c.changes = append(c.changes, tree.Change{Key: []byte(k), Value: value, Delete: value == nil})
 		return true
 	})
 	for i < len(c.pages) {
@@ -354,25 +371,16 @@ func (c *commit) collectDead(ctx context.Context) error {
 	return nil
 }
 
-// finish makes the new root the vault's.
+// finish makes the new root the vault's. The caller holds mu.
 func (c *commit) finish() {
 	v := c.v
-	v.mu.Lock()
-	defer v.mu.Unlock()
-	v.rec = c.rec
+	v.rec = c.next
 	v.frozen = nil
 	v.failed = nil
 	v.doomed.nodes = append(v.doomed.nodes, c.dead.nodes...)
 	v.doomed.chunks = append(v.doomed.chunks, c.dead.chunks...)
 	for i := range c.pages {
-		p := &c.pages[i]
-		if p.f.frozen[p.index] != p.page {
-			continue // dropped meanwhile
-		}
-		if p.f.orphan != nil && len(p.page.data) > 0 {
-			p.f.orphan.Set(string(chunkKey(p.f.ino, p.index)), p.out.ref.encode())
-			v.held[p.out.ref.id]++
-		}
+		c.settleSpilled(&c.pages[i])
 	}
 	for i := range c.pages {
 		f := c.pages[i].f
@@ -385,16 +393,26 @@ func (c *commit) finish() {
 	if c.req.durable {
 		v.durable.Store(max(v.durable.Load(), c.gen))
 	}
-	if c.gen < v.generation {
+	if c.gen < v.generation || !v.doomed.empty() {
 		v.arm()
 	}
 }
 
-// thaw puts what could not be persisted back among the pending changes.
-func (c *commit) thaw(err error) {
+// settleSpilled notes where the content of an unlinked open file is now.
+func (c *commit) settleSpilled(p *pending) {
+	switch {
+	case !p.apart || len(p.page.data) == 0:
+	case p.f.orphan != nil && p.f.frozen[p.index] == p.page:
+		c.v.putApart(p.f, string(p.key), p.out.ref.encode())
+	default: // cut off, or closed for the last time, meanwhile
+		c.v.doom(p.out.ref)
+	}
+}
+
+// thaw puts what could not be persisted back among the pending changes. The
+// caller holds mu.
+func (c *commit) thaw(ctx context.Context, err error) {
 	v := c.v
-	v.mu.Lock()
-	defer v.mu.Unlock()
 	c.over.Scan(func(k string, value []byte) bool {
 		if _, newer := v.active.Get(k); !newer {
 			v.active.Set(k, value)
@@ -414,19 +432,23 @@ func (c *commit) thaw(err error) {
 	}
 	v.doomed.nodes = append(v.doomed.nodes, c.drop.nodes...)
 	v.doomed.chunks = append(v.doomed.chunks, c.drop.chunks...)
-	v.failed = err
+	if ctx.Err() == nil { // a caller that gave up says nothing about the store
+		v.failed = err
+	}
 	v.arm()
 }
 
 // commitInBackground is what the timer runs. A failure is kept for the next
 // Flush, Sync or write, and tried again.
 func (v *Vault) commitInBackground() {
-	v.mu.Lock()
-	v.timer = nil
-	closed := v.closed
-	v.mu.Unlock()
-	if !closed {
-		_ = v.commit(context.Background(), commitRequest{}) // kept in v.failed
+	ctx := context.Background()
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	v.mu.RLock()
+	needed := !v.closed && (v.generation != v.committed.Load() || !v.doomed.empty())
+	v.mu.RUnlock()
+	if needed {
+		_ = v.commitLocked(ctx, commitRequest{}) // kept in v.failed
 	}
 }
 
@@ -437,24 +459,20 @@ func (v *Vault) failure(op string) error {
 	return wrap(v.failed, op, "")
 }
 
-// commitAll commits durably and deletes everything doomed.
+// commitAll commits durably and deletes everything doomed. The caller holds
+// commitMu.
 func (v *Vault) commitAll() error {
-	ctx := context.Background()
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
-	v.mu.RLock()
-	closed := v.closed
-	clean := (v.generation == v.durable.Load() || v.generation == asOpened) && v.doomed.empty()
-	v.mu.RUnlock()
-	if closed || clean {
-		return nil
-	}
+	v.s.sweep.RLock()
+	defer v.s.sweep.RUnlock()
 	for {
-		if err := v.commitLocked(ctx, commitRequest{durable: true}); err != nil {
-			return err
-		}
-		if v.doomed.empty() {
+		v.mu.RLock()
+		clean := (v.generation == v.durable.Load() || v.generation == asOpened) && v.doomed.empty()
+		v.mu.RUnlock()
+		if clean {
 			return nil
+		}
+		if err := v.commitSwept(context.Background(), commitRequest{durable: true}); err != nil {
+			return err
 		}
 	}
 }

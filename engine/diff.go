@@ -5,6 +5,7 @@ import (
 	"context"
 	"encoding/base64"
 	"fmt"
+	"slices"
 	"sort"
 	"strings"
 	"unicode/utf8"
@@ -144,6 +145,7 @@ type differ struct {
 	gone, come map[string]side // names that an inode lost, and gained, by path
 	list       []change
 	times      bool
+	movedDirs  bool // a directory moved, and what is below with it, without being noted
 }
 
 // diff lists the changes from a to b, sorted by path.
@@ -168,7 +170,11 @@ func (s *Store) diff(ctx context.Context, a, b Root, paths []string, times bool)
 		}
 		renames = append(renames, r...)
 	}
-	d.settleRenames(renames)
+	if renames, err := d.settleMoved(ctx, renames); err != nil {
+		return nil, err
+	} else {
+		d.settleRenames(renames)
+	}
 	if err := d.settlePaths(ctx); err != nil {
 		return nil, err
 	}
@@ -261,6 +267,9 @@ func (d *differ) compare(ctx context.Context, ino Ino) (renames []change, err er
 	if ino == RootIno && before != nil && after != nil {
 		d.keep(ino, ".", ".", before, after)
 	}
+	if len(lost) > 0 && len(gained) > 0 && before.isDir() {
+		d.movedDirs = true
+	}
 	for i := range min(len(lost), len(gained)) {
 		renames = append(renames, change{
 			kind: Renamed, path: gained[i], oldPath: lost[i], before: side{ino, before}, after: side{ino, after},
@@ -301,18 +310,97 @@ func (d *differ) kindOf(before, after *inode, sameContent, xattr bool) ChangeKin
 	return ""
 }
 
-// settleRenames lists a rename where the old path is free afterwards and the new
-// one was free before; otherwise both paths speak for themselves.
-func (d *differ) settleRenames(renames []change) {
-	for _, r := range renames {
-		_, reused := d.come[r.oldPath]
-		_, replaced := d.gone[r.path]
-		if reused || replaced {
+// settleMoved deals with what moved directories carried along without being
+// noted. At a path that something else lost or gained it makes the path one that
+// exists in both states. Where the move of a directory cannot be listed as a
+// rename, what is below speaks for itself. It returns the renames that are left.
+func (d *differ) settleMoved(ctx context.Context, renames []change) ([]change, error) {
+	if !d.movedDirs {
+		return renames, nil
+	}
+	for {
+		if err := d.meet(ctx, d.gone, d.come, d.b.w); err != nil {
+			return nil, err
+		}
+		if err := d.meet(ctx, d.come, d.gone, d.a.w); err != nil {
+			return nil, err
+		}
+		i := slices.IndexFunc(renames, func(r change) bool { return r.before.n.isDir() && !d.plain(r) })
+		if i < 0 {
+			return renames, nil
+		}
+		r := renames[i]
+		renames = slices.Delete(renames, i, i+1)
+		if err := d.unfold(ctx, r, renames); err != nil {
+			return nil, err
+		}
+	}
+}
+
+// meet adds to to what is in the state w at the paths of from.
+func (d *differ) meet(ctx context.Context, from, to map[string]side, w view) error {
+	for p := range from {
+		if _, ok := to[p]; ok {
 			continue
 		}
-		delete(d.gone, r.oldPath)
-		delete(d.come, r.path)
-		d.list = append(d.list, r)
+		at, err := w.spot(ctx, p)
+		if err != nil {
+			return err
+		}
+		if at.n != nil {
+			to[p] = at.side
+		}
+	}
+	return nil
+}
+
+// unfold notes everything below a moved directory as gone and come, except below
+// directories that moved on their own.
+func (d *differ) unfold(ctx context.Context, r change, renames []change) error {
+	moved := map[Ino]bool{}
+	for _, r := range renames {
+		moved[r.before.ino] = true
+	}
+	for _, t := range []struct {
+		w    view
+		top  Ino
+		path string
+		into map[string]side
+	}{{d.a.w, r.before.ino, r.oldPath, d.gone}, {d.b.w, r.after.ino, r.path, d.come}} {
+		err := t.w.descend(ctx, t.top, t.path, func(p string, e DirEntry) error {
+			if moved[e.Ino] {
+				return SkipDir
+			}
+			n, err := t.w.inode(ctx, e.Ino)
+			t.into[p] = side{e.Ino, n}
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	d.list = slices.DeleteFunc(d.list, func(c change) bool {
+		return strings.HasPrefix(c.oldPath, r.oldPath+"/") && strings.HasPrefix(c.path, r.path+"/")
+	})
+	return nil
+}
+
+// plain reports whether the old path is free afterwards and the new one was free
+// before, so that a rename says it all.
+func (d *differ) plain(r change) bool {
+	_, reused := d.come[r.oldPath]
+	_, replaced := d.gone[r.path]
+	return !reused && !replaced
+}
+
+// settleRenames lists the plain renames; of others both paths speak for themselves.
+func (d *differ) settleRenames(renames []change) {
+	for _, r := range renames {
+		if d.plain(r) {
+			delete(d.gone, r.oldPath)
+			delete(d.come, r.path)
+			d.list = append(d.list, r)
+		}
 	}
 }
 

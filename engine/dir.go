@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
@@ -41,7 +42,7 @@ func (v *Vault) ReadDir(ctx context.Context, dir Ino, after string, fn func(DirE
 			return err
 		}
 		for _, e := range batch {
-			if err := fn(e); err == kv.Stop {
+			if err := fn(e); errors.Is(err, kv.Stop) {
 				return nil
 			} else if err != nil {
 				return err
@@ -229,21 +230,27 @@ func (v *Vault) addName(ino Ino, n *inode, dir Ino, name string) {
 }
 
 // dropName is the reverse of addName: the last name moves back into the record.
-func (v *Vault) dropName(ctx context.Context, ino Ino, n *inode, dir Ino, name string) error {
-	n.nlink--
-	v.put(ino, linkKey(ino, dir, name), nil)
-	if n.nlink != 1 {
+func (v *Vault) dropName(ctx context.Context, ino Ino, n *inode, dir Ino, nm string) error {
+	if n.nlink > 2 {
+		n.nlink--
+		v.put(ino, linkKey(ino, dir, nm), nil)
 		return nil
 	}
 	names, err := v.view().links(ctx, ino)
 	if err != nil {
 		return err
 	}
-	if len(names) != 1 {
-		return &Error{Kind: Corrupt, Op: "unlink", Path: name, Err: errMissing}
+	gone := name{dir, nm}
+	if len(names) != 2 || names[0] != gone && names[1] != gone {
+		return &Error{Kind: Corrupt, Op: "unlink", Path: nm, Err: errMissing}
 	}
-	n.parent, n.name = names[0].dir, names[0].name
-	v.put(ino, linkKey(ino, n.parent, n.name), nil)
+	left := names[0]
+	if left == gone {
+		left = names[1]
+	}
+	n.nlink, n.parent, n.name = 1, left.dir, left.name
+	v.put(ino, linkKey(ino, dir, nm), nil)
+	v.put(ino, linkKey(ino, left.dir, left.name), nil)
 	return nil
 }
 

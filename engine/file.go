@@ -125,24 +125,18 @@ func (v *Vault) orphan(ctx context.Context, ino Ino, n *inode, f *file) error {
 	if err != nil {
 		return err
 	}
-	var refs []uint64
 	apart.Scan(func(k string, value []byte) bool {
-		if k[8] == kindChunk {
-			var c chunkRef
-			if c, err = decodeChunkRef(value); err == nil {
-				refs = append(refs, c.id)
-			}
+		if k[keyHead-1] == kindChunk {
+			_, err = decodeChunkRef(value)
 		}
 		return err == nil
 	})
 	if err != nil {
 		return err
 	}
-	for _, id := range refs {
-		v.held[id]++
-	}
-	apart.Scan(func(k string, _ []byte) bool {
+	apart.Scan(func(k string, value []byte) bool {
 		v.put(ino, []byte(k), nil)
+		v.hold(k, value, 1)
 		return true
 	})
 	v.buryFrozen(ino, f)
@@ -153,6 +147,43 @@ func (v *Vault) orphan(ctx context.Context, ino Ino, n *inode, f *file) error {
 	v.bytes -= n.alloc
 	v.unlinked += n.alloc
 	return nil
+}
+
+// putApart is put for an inode without a name. The caller holds mu.
+func (v *Vault) putApart(f *file, key string, value []byte) {
+	old, _ := f.orphan.Get(key)
+	if value == nil {
+		f.orphan.Delete(key)
+	} else {
+		f.orphan.Set(key, value)
+		v.hold(key, value, 1)
+	}
+	v.hold(key, old, -1)
+}
+
+// hold counts the references that unlinked open files have to a chunk, where
+// key is that of a chunk entry. The last one gone, the chunk is doomed.
+func (v *Vault) hold(key string, value []byte, delta int) {
+	if key[keyHead-1] != kindChunk || value == nil {
+		return
+	}
+	ref, err := decodeChunkRef(value)
+	if err != nil {
+		return // orphan and spill keep no entry that cannot be decoded
+	}
+	if v.held[ref.id] += delta; v.held[ref.id] <= 0 {
+		delete(v.held, ref.id)
+		v.doom(ref)
+	}
+}
+
+// doom lets the next commit delete a chunk that only unlinked open files of this
+// vault can have referred to, or the tree until that commit. The caller holds mu.
+func (v *Vault) doom(ref chunkRef) {
+	if ref.id > v.rec.ChunkMark {
+		v.doomed.chunks = append(v.doomed.chunks, ref)
+		v.arm()
+	}
 }
 
 // buryFrozen makes sure that pages which a commit is persisting do not come back
@@ -297,20 +328,15 @@ func (v *Vault) release(f *file) {
 
 func (v *Vault) releaseOrphan(f *file) {
 	f.orphan.Scan(func(k string, value []byte) bool {
-		switch k[8] {
-		case kindInode:
+		if k[keyHead-1] == kindInode {
 			if n, err := decodeInode(value); err == nil {
 				v.unlinked -= n.alloc
 			}
-		case kindChunk:
-			if c, err := decodeChunkRef(value); err == nil {
-				if v.held[c.id]--; v.held[c.id] <= 0 {
-					delete(v.held, c.id)
-				}
-			}
 		}
+		v.hold(k, value, -1)
 		return true
 	})
+	f.orphan = nil
 	v.dropDirty(f)
 	f.frozen = nil
 	if v.files[f.ino] == f {

@@ -29,9 +29,12 @@ func (s *Store) ForkAt(ctx context.Context, src string, cp Checkpoint, dst strin
 	if err != nil {
 		return nil, wrap(err, "fork", src)
 	}
-	v.commitMu.Lock()
+	v.commitMu.Lock() // which keeps the checkpoint from being deleted
 	defer v.commitMu.Unlock()
-	if _, err := v.FindCheckpoint(ctx, cp.ID); err != nil {
+	if err := v.open(); err != nil {
+		return nil, wrap(err, "fork", src)
+	}
+	if cp, err = v.FindCheckpoint(ctx, cp.ID); err != nil {
 		return nil, wrap(err, "fork", src)
 	}
 	fork, err := s.forkFrom(ctx, v, cp.Root, cp.Files, cp.Bytes, dst)
@@ -46,7 +49,17 @@ func (s *Store) forkFrom(ctx context.Context, v *Vault, root Root, files, bytes 
 		Name: dst, Parent: pinned.Name, ForkedFrom: root, CreatedAt: s.opts.Clock().UTC(), Root: root,
 		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: files, Bytes: bytes,
 	}
-	fork, err := s.addVault(ctx, rec, func(tx kv.Writer, _ *Vault) error { return putRecord(tx, pinned) })
+	fork, err := s.addVault(rec, func(f *Vault) error {
+		return s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
+			if err := putRecord(tx, f.rec); err != nil {
+				return err
+			}
+			if err := putRecord(tx, pinned); err != nil {
+				return err
+			}
+			return s.putCounters(tx)
+		})
+	})
 	if err != nil {
 		return nil, err
 	}
@@ -67,4 +80,11 @@ func (v *Vault) setRecord(rec vaultRecord) {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.rec = rec
+}
+
+// ForkPoint is the state that a fork began with; a vault that is no fork has none.
+func (v *Vault) ForkPoint() (Root, bool) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.rec.ForkedFrom, !v.rec.ForkedFrom.IsZero()
 }

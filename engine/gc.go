@@ -20,8 +20,10 @@ type GCReport struct {
 // GC deletes every node and chunk that no vault, fork point, checkpoint, timeline
 // entry, running command or open file refers to, and gives the space back. It may
 // be cut short at any moment: what is left is found by the next one. Commits wait
-// while it marks and sweeps.
+// while it marks, not while it sweeps.
 func (s *Store) GC(ctx context.Context) (GCReport, error) {
+	s.care.Lock()
+	defer s.care.Unlock()
 	var rep GCReport
 	err := s.collect(ctx, &rep)
 	if err != nil {
@@ -36,30 +38,49 @@ func (s *Store) GC(ctx context.Context) (GCReport, error) {
 }
 
 func (s *Store) collect(ctx context.Context, rep *GCReport) error {
-	s.sweep.Lock()
-	defer s.sweep.Unlock()
 	var nodes, chunks bitmap
-	roots, err := s.keptRoots(ctx)
+	lastNode, lastChunk, err := s.findLive(ctx, &nodes, &chunks, rep)
 	if err != nil {
 		return err
 	}
+	rep.LiveNodes, rep.LiveChunks = nodes.count(), chunks.count()
+	// Nothing can lead to what is swept now: no root, no open file, no digest.
+	if rep.Chunks, err = s.sweepIDs(ctx, tableChunks, chunks, lastChunk); err != nil {
+		return err
+	}
+	rep.Nodes, err = s.sweepIDs(ctx, tableNodes, nodes, lastNode)
+	return err
+}
+
+// findLive marks what must stay and takes the rest out of the digest index, so
+// that no commit finds it any more. It returns the newest ids that it speaks of;
+// what is younger stays as well.
+func (s *Store) findLive(ctx context.Context, nodes, chunks *bitmap, rep *GCReport) (lastNode, lastChunk uint64, err error) {
+	s.sweep.Lock()
+	defer s.sweep.Unlock()
+	var roots []Root
+	seen := map[Root]bool{}
+	err = s.eachRoot(ctx, func(r keptRoot) error {
+		if !seen[r.root] {
+			seen[r.root] = true
+			roots = append(roots, r.root)
+		}
+		return nil
+	})
 	for _, r := range roots {
-		if err := s.mark(ctx, r.root, &nodes, &chunks); err != nil {
-			return err
+		if err == nil {
+			err = s.mark(ctx, r, nodes, chunks)
 		}
 	}
-	s.markOpen(&chunks)
-	if err := s.sweepDigests(ctx, chunks); err != nil {
-		return err
+	if err != nil {
+		return 0, 0, err
 	}
-	if rep.Chunks, rep.LiveChunks, err = s.sweepTable(ctx, tableChunks, chunks); err != nil {
-		return err
-	}
-	if rep.Nodes, rep.LiveNodes, err = s.sweepTable(ctx, tableNodes, nodes); err != nil {
-		return err
+	s.markOpen(chunks)
+	if err := s.sweepDigests(ctx, *chunks); err != nil {
+		return 0, 0, err
 	}
 	rep.Rows, err = s.sweepRows(ctx)
-	return err
+	return s.lastNode.Load(), s.lastChunk.Load(), err
 }
 
 // mark adds everything below root that is not marked yet.
@@ -85,52 +106,91 @@ func (s *Store) mark(ctx context.Context, root Root, nodes, chunks *bitmap) erro
 // markOpen adds what only unlinked open files refer to. What was doomed is swept
 // like the rest.
 func (s *Store) markOpen(chunks *bitmap) {
-	s.mu.Lock()
-	defer s.mu.Unlock()
-	for _, v := range s.vaults {
-		v.mu.Lock()
+	for _, v := range s.allVaults() {
+		v.mu.RLock()
 		for id := range v.held {
 			chunks.add(id)
 		}
-		v.mu.Unlock()
+		v.mu.RUnlock()
 	}
 }
 
 // sweepBatch is how many rows one transaction of a sweep deletes.
-const sweepBatch = 10_000
+const sweepBatch = 5_000
 
-// sweepDigests deletes the index rows of chunks that are not marked, before the
-// chunks themselves, so that nothing can be found by digest that is gone.
+// sweepDigests deletes the index rows of chunks that are not marked, and those
+// that are damaged, before the chunks themselves, so that nothing can be found by
+// digest that is gone.
 func (s *Store) sweepDigests(ctx context.Context, live bitmap) error {
-	return s.sweepWhere(ctx, tableDigests, nil, func(_, row []byte) (bool, error) {
-		id, _, err := parseIndexRow(row)
-		return err == nil && !live.has(id), err
+	return s.sweepWhere(ctx, tableDigests, nil, func(k, row []byte) bool {
+		id, _, ok := parseIndexRow(k, row)
+		return !ok || !live.has(id)
 	})
 }
 
-func (s *Store) sweepTable(ctx context.Context, t kv.Table, live bitmap) (dead, kept int64, err error) {
-	err = s.sweepWhere(ctx, t, &dead, func(k, _ []byte) (bool, error) {
-		if live.has(kv.ParseID(k)) {
-			kept++
-			return false, nil
+// sweepIDs deletes the rows up to last whose ids are not live, and counts them. It
+// looks between live ids only, since reading a row means reading its content.
+func (s *Store) sweepIDs(ctx context.Context, t kv.Table, live bitmap, last uint64) (dead int64, err error) {
+	for next := uint64(1); next <= last; {
+		var batch [][]byte
+		err := s.kv.View(ctx, func(tx kv.Reader) error {
+			for next <= last && len(batch) < sweepBatch {
+				low, high := live.nextGap(next, last+1)
+				next = high
+				if low == high {
+					return nil
+				}
+				err := tx.Scan(t, nil, kv.ID(low), func(k, _ []byte) error {
+					switch id := kv.ParseID(k); {
+					case id >= high:
+						return kv.Stop
+					case len(batch) == sweepBatch:
+						next = id
+						return kv.Stop
+					}
+					batch = append(batch, append([]byte(nil), k...))
+					return nil
+				})
+				if err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err == nil {
+			err = s.deleteKeys(ctx, t, batch)
 		}
-		return true, nil
+		if err != nil {
+			return dead, err
+		}
+		dead += int64(len(batch))
+	}
+	return dead, nil
+}
+
+func (s *Store) deleteKeys(ctx context.Context, t kv.Table, keys [][]byte) error {
+	if len(keys) == 0 {
+		return nil
+	}
+	return s.kv.Update(ctx, kv.Relaxed|kv.Reclaim, func(tx kv.Writer) error {
+		for _, k := range keys {
+			if err := tx.Delete(t, k); err != nil {
+				return err
+			}
+		}
+		return nil
 	})
-	return dead, kept, err
 }
 
 // sweepRows deletes checkpoints and timeline entries that belong to no vault.
-func (s *Store) sweepRows(ctx context.Context) (int64, error) {
-	s.mu.Lock()
+func (s *Store) sweepRows(ctx context.Context) (dead int64, err error) {
 	vaults := map[uint64]bool{}
-	for _, v := range s.vaults {
+	for _, v := range s.allVaults() {
 		vaults[v.id] = true
 	}
-	s.mu.Unlock()
-	var dead int64
 	for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
-		err := s.sweepWhere(ctx, t, &dead, func(k, _ []byte) (bool, error) {
-			return len(k) == 16 && !vaults[kv.ParseID(k[:8])], nil
+		err := s.sweepWhere(ctx, t, &dead, func(k, _ []byte) bool {
+			return len(k) == 16 && !vaults[kv.ParseID(k[:8])]
 		})
 		if err != nil {
 			return dead, err
@@ -141,7 +201,7 @@ func (s *Store) sweepRows(ctx context.Context) (int64, error) {
 
 // sweepWhere deletes the rows for which dead holds, a batch in each transaction,
 // and counts them. dead sees every row once.
-func (s *Store) sweepWhere(ctx context.Context, t kv.Table, count *int64, dead func(k, value []byte) (bool, error)) error {
+func (s *Store) sweepWhere(ctx context.Context, t kv.Table, count *int64, dead func(k, value []byte) bool) error {
 	var from []byte
 	for more := true; more; {
 		var batch [][]byte
@@ -153,24 +213,15 @@ func (s *Store) sweepWhere(ctx context.Context, t kv.Table, count *int64, dead f
 					from = append([]byte(nil), k...)
 					return kv.Stop
 				}
-				gone, err := dead(k, value)
-				if gone {
+				if dead(k, value) {
 					batch = append(batch, append([]byte(nil), k...))
 				}
-				return err
+				return nil
 			})
 		})
-		if err != nil || len(batch) == 0 {
-			return err
+		if err == nil {
+			err = s.deleteKeys(ctx, t, batch)
 		}
-		err = s.kv.Update(ctx, kv.Relaxed|kv.Reclaim, func(tx kv.Writer) error {
-			for _, k := range batch {
-				if err := tx.Delete(t, k); err != nil {
-					return err
-				}
-			}
-			return nil
-		})
 		if err != nil {
 			return err
 		}

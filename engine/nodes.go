@@ -35,6 +35,15 @@ func (s *nodeStore) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) 
 	if n, ok := s.cache.Get(ref.ID); ok {
 		return n, nil
 	}
+	node, err := s.load(ctx, ref)
+	if err == nil {
+		s.cache.Add(ref.ID, node)
+	}
+	return node, err
+}
+
+// load reads a node past the cache.
+func (s *nodeStore) load(ctx context.Context, ref tree.Ref) (*tree.Node, error) {
 	var node *tree.Node
 	err := s.kv.View(ctx, func(tx kv.Reader) error {
 		data, ok, err := tx.Get(tableNodes, kv.ID(ref.ID))
@@ -53,6 +62,5 @@ func (s *nodeStore) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) 
 	if err != nil {
 		return nil, err
 	}
-	s.cache.Add(ref.ID, node)
 	return node, nil
 }

@@ -2,76 +2,211 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
+	"errors"
 	"fmt"
+	"math/bits"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
+// pin keeps root from GC until unpin. The caller makes sure that it is kept until
+// then.
+func (s *Store) pin(root Root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	s.pins[root]++
+}
+
+func (s *Store) unpin(root Root) {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	if s.pins[root]--; s.pins[root] <= 0 {
+		delete(s.pins, root)
+	}
+}
+
+// pinKept pins root if something keeps it, and fails otherwise: what GC may have
+// taken apart must not become a vault's root again.
+func (s *Store) pinKept(ctx context.Context, root Root) error {
+	s.sweep.RLock()
+	defer s.sweep.RUnlock()
+	kept := false
+	err := s.eachRoot(ctx, func(r keptRoot) error {
+		if kept = r.root == root; kept {
+			return kv.Stop
+		}
+		return nil
+	})
+	if err != nil {
+		return err
+	}
+	if !kept {
+		return &Error{Kind: NotFound, Err: fmt.Errorf("nothing keeps the state %s any more", root)}
+	}
+	s.pin(root)
+	return nil
+}
+
 // keptRoot is a root that something refers to.
 type keptRoot struct {
 	root  Root
-	owner string // for people: "vault v", "checkpoint c3 of v"
-	vault uint64
-	live  bool // the present root of a vault
+	kind  rootKind
+	vault string // empty for a pin
+	seq   uint64 // of the checkpoint or timeline entry
 }
 
-// keptRoots lists every root that must stay: of vaults and their fork points, of
-// checkpoints, timelines and pins.
-func (s *Store) keptRoots(ctx context.Context) ([]keptRoot, error) {
+type rootKind uint8
+
+const (
+	rootLive rootKind = iota // the present root of a vault
+	rootForkPoint
+	rootPin
+	rootCheckpoint
+	rootEvent
+)
+
+// owner says for people what keeps the root.
+func (r keptRoot) owner() string {
+	switch r.kind {
+	case rootLive:
+		return "vault " + r.vault
+	case rootForkPoint:
+		return "the fork point of " + r.vault
+	case rootPin:
+		return "a running command"
+	case rootCheckpoint:
+		return "checkpoint " + checkpointID(r.seq) + " of " + r.vault
+	}
+	return fmt.Sprintf("timeline entry %d of %s", r.seq, r.vault)
+}
+
+// eachRoot calls fn for every root that must stay: of vaults and their fork points,
+// pins, checkpoints and timelines, as often as something refers to it. kv.Stop
+// from fn ends it. While the caller holds sweep alone, no root comes or goes. fn
+// takes no lock.
+func (s *Store) eachRoot(ctx context.Context, fn func(keptRoot) error) error {
+	names := map[uint64]string{}
+	var list []keptRoot
+	for _, v := range s.allVaults() {
+		v.mu.RLock()
+		rec := v.rec
+		v.mu.RUnlock()
+		names[v.id] = rec.Name
+		list = append(list, keptRoot{root: rec.Root, kind: rootLive, vault: rec.Name},
+			keptRoot{root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name})
+	}
 	s.mu.Lock()
-	byID := map[uint64]*Vault{}
-	for _, v := range s.vaults {
-		byID[v.id] = v
+	for r := range s.pins {
+		list = append(list, keptRoot{root: r, kind: rootPin})
 	}
 	s.mu.Unlock()
-	var list []keptRoot
-	add := func(r Root, vault uint64, live bool, format string, args ...any) {
-		if !r.IsZero() {
-			list = append(list, keptRoot{root: r, owner: fmt.Sprintf(format, args...), vault: vault, live: live})
+	for _, r := range list {
+		if r.root.IsZero() {
+			continue
+		}
+		if err := fn(r); err != nil {
+			return stopped(err)
 		}
 	}
-	for id, v := range byID {
-		v.commitMu.Lock()
-		rec := v.rec
-		for r := range v.pins {
-			add(r, id, false, "a running command in %s", rec.Name)
-		}
-		v.commitMu.Unlock()
-		add(rec.Root, id, true, "vault %s", rec.Name)
-		add(rec.ForkedFrom, id, false, "the fork point of %s", rec.Name)
-	}
+	damaged := func(err error) error { return err }
 	err := s.kv.View(ctx, func(tx kv.Reader) error {
+		if err := eachStoredRoot(tx, fn, damaged); err != nil {
+			return err
+		}
 		for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
-			err := tx.Scan(t, nil, nil, func(k, value []byte) error {
-				var row struct {
-					VaultID uint64 `json:"vault_id"`
-					ID      string `json:"id"`
-					Seq     uint64 `json:"seq"`
-					Root    Root   `json:"root"`
-					Before  Root   `json:"before"`
-					After   Root   `json:"after"`
-				}
-				if err := json.Unmarshal(value, &row); err != nil {
-					return &Error{Kind: Corrupt, Op: "read", Path: t.Name, Err: err}
-				}
-				v := byID[row.VaultID]
-				if v == nil {
-					return nil // of a deleted vault
-				}
-				name := v.Name()
-				add(row.Root, row.VaultID, false, "checkpoint %s of %s", row.ID, name)
-				add(row.Before, row.VaultID, false, "timeline entry %d of %s", row.Seq, name)
-				add(row.After, row.VaultID, false, "timeline entry %d of %s", row.Seq, name)
-				return nil
-			})
-			if err != nil {
+			if err := eachRowRoot(tx, t, names, fn, damaged); err != nil {
 				return err
 			}
 		}
 		return nil
 	})
-	return list, err
+	return stopped(err)
+}
+
+// eachStoredRoot is eachRoot for the records of vaults as they are stored. They
+// differ from those in memory after a commit that failed for all its caller knows
+// and yet reached the disk. damaged decides about records that cannot be read.
+func eachStoredRoot(tx kv.Reader, fn func(keptRoot) error, damaged func(error) error) error {
+	var failed error
+	err := tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
+		var rec vaultRecord
+		if err := parseJSON(tableVaults, k, value, &rec); err != nil {
+			failed = damaged(err)
+			return failed
+		}
+		for _, r := range []keptRoot{{root: rec.Root, vault: rec.Name}, {root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name}} {
+			if failed == nil && !r.root.IsZero() {
+				failed = fn(r)
+			}
+		}
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// eachRowRoot is eachRoot for the rows of one table. Rows of deleted vaults do
+// not count.
+func eachRowRoot(tx kv.Reader, t kv.Table, names map[uint64]string, fn func(keptRoot) error, damaged func(error) error) error {
+	var failed error // also kv.Stop, which would otherwise end one scan only
+	err := tx.Scan(t, nil, nil, func(k, value []byte) error {
+		if len(k) != 16 {
+			failed = damaged(&Error{Kind: Corrupt, Op: "read", Path: fmt.Sprintf("%s record %x", t.Name, k), Err: errDecode})
+			return failed
+		}
+		name, ok := names[kv.ParseID(k[:8])]
+		if !ok {
+			return nil
+		}
+		var row struct {
+			Root   Root `json:"root"`
+			Before Root `json:"before"`
+			After  Root `json:"after"`
+		}
+		if err := parseJSON(t, k, value, &row); err != nil {
+			failed = damaged(err)
+			return failed
+		}
+		r := keptRoot{root: row.Root, kind: rootCheckpoint, vault: name, seq: kv.ParseID(k[8:])}
+		if t == tableTimeline {
+			r = keptRoot{root: row.Before, kind: rootEvent, vault: name, seq: ^kv.ParseID(k[8:])}
+			if !r.root.IsZero() {
+				if failed = fn(r); failed != nil {
+					return failed
+				}
+			}
+			r.root = row.After
+		}
+		if !r.root.IsZero() {
+			failed = fn(r)
+		}
+		return failed
+	})
+	if failed != nil {
+		return failed
+	}
+	return err
+}
+
+// stopped is err without kv.Stop.
+func stopped(err error) error {
+	if errors.Is(err, kv.Stop) {
+		return nil
+	}
+	return err
+}
+
+// allVaults lists the vaults that are registered now.
+func (s *Store) allVaults() []*Vault {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	list := make([]*Vault, 0, len(s.vaults))
+	for _, v := range s.vaults {
+		list = append(list, v)
+	}
+	return list
 }
 
 // bitmap is a set of ids.
@@ -93,4 +228,28 @@ func (b *bitmap) add(id uint64) bool {
 func (b bitmap) has(id uint64) bool {
 	word := id / 64
 	return word < uint64(len(b)) && b[word]&(1<<(id%64)) != 0
+}
+
+// nextGap returns the first id from id on that is not in the set, and the first
+// one after that which is, or limit where there is none below it.
+func (b bitmap) nextGap(id, limit uint64) (low, high uint64) {
+	for low = id; low < limit && b.has(low); low++ {
+	}
+	for high = low; high < limit && !b.has(high); high++ {
+		if high%64 == 63 {
+			for word := high/64 + 1; word < uint64(len(b)) && b[word] == 0 && word*64 < limit; word++ {
+				high += 64
+			}
+		}
+	}
+	return low, min(high, limit)
+}
+
+// count is the number of ids in the set.
+func (b bitmap) count() int64 {
+	n := 0
+	for _, w := range b {
+		n += bits.OnesCount64(w)
+	}
+	return int64(n)
 }

@@ -214,9 +214,10 @@ func (v *Vault) writable(ctx context.Context, f *file, index int64, load bool) (
 	}
 	var old []byte
 	switch {
+	case !load:
 	case present != nil:
 		old = present.data
-	case load:
+	default:
 		ref, ok, err := v.viewOf(f.ino).chunk(ctx, f.ino, index)
 		if err != nil {
 			return nil, err
@@ -268,6 +269,7 @@ func checkSize(size int64) error {
 // resize sets the size of a file with the record n. Bytes that are cut off are
 // gone; new ones are a hole. The caller holds mu.
 func (v *Vault) resize(ctx context.Context, ino Ino, n *inode, size int64) error {
+	defer v.settle(ino)
 	if size < n.size {
 		if err := v.zero(ctx, v.fileOf(ino), n, size, n.size); err != nil {
 			return err
@@ -277,7 +279,6 @@ func (v *Vault) resize(ctx context.Context, ino Ino, n *inode, size int64) error
 	n.mtime = v.s.now()
 	n.ctime = n.mtime
 	v.putInode(ino, n)
-	v.settle(ino)
 	return nil
 }
 
@@ -289,7 +290,8 @@ func (v *Vault) settle(ino Ino) {
 }
 
 // zero makes the bytes from off to end zero and gives up whole chunks and tails
-// among them. The caller puts the record n.
+// among them. Everything that can fail comes before the first change. The caller
+// puts the record n.
 func (v *Vault) zero(ctx context.Context, f *file, n *inode, off, end int64) error {
 	first, last := (off+ChunkSize-1)/ChunkSize, end/ChunkSize
 	if end >= n.size {
@@ -298,57 +300,85 @@ func (v *Vault) zero(ctx context.Context, f *file, n *inode, off, end int64) err
 	if off >= end {
 		return nil
 	}
+	var edges []edge
 	if in := int(off % ChunkSize); in > 0 {
 		index := off / ChunkSize
-		if err := v.zeroPart(ctx, f, n, index, in, int(min(end-index*ChunkSize, ChunkSize))); err != nil {
-			return err
-		}
+		edges = append(edges, edge{index: index, from: in, to: int(min(end-index*ChunkSize, ChunkSize))})
 	}
 	if in := int(end % ChunkSize); in > 0 && end < n.size && end/ChunkSize >= first {
-		if err := v.zeroPart(ctx, f, n, end/ChunkSize, 0, in); err != nil {
+		edges = append(edges, edge{index: end / ChunkSize, to: in})
+	}
+	for i := range edges {
+		if err := v.loadEdge(ctx, f, &edges[i]); err != nil {
 			return err
 		}
 	}
-	return v.dropChunks(ctx, f, n, first, last)
-}
-
-// zeroPart zeros bytes from to to of one chunk; where nothing follows them the
-// chunk becomes shorter.
-func (v *Vault) zeroPart(ctx context.Context, f *file, n *inode, index int64, from, to int) error {
-	length, err := v.lengthOf(ctx, f, index)
-	if err != nil || length <= from {
-		return err
-	}
-	pg, err := v.writable(ctx, f, index, true)
+	gone, err := v.stored(ctx, f, first, last)
 	if err != nil {
 		return err
 	}
-	if to >= length {
-		v.grow(f, n, int64(from-length))
-		pg.data = pg.data[:from]
-	} else {
-		clear(pg.data[from:to])
+	for _, e := range edges {
+		v.zeroEdge(f, n, e)
 	}
+	v.dropChunks(f, n, gone, first, last)
 	return nil
 }
 
-// dropChunks gives up the chunks first to last-1 of a file.
-func (v *Vault) dropChunks(ctx context.Context, f *file, n *inode, first, last int64) error {
-	if first >= last {
-		return nil
+// edge is a part of a chunk to make zero.
+type edge struct {
+	index    int64
+	from, to int
+	pg       *page // nil: the part is a hole already
+}
+
+func (v *Vault) loadEdge(ctx context.Context, f *file, e *edge) error {
+	length, err := v.lengthOf(ctx, f, e.index)
+	if err != nil || length <= e.from {
+		return err
 	}
-	gone := map[int64]int{} // allocated bytes by chunk
+	e.pg, err = v.writable(ctx, f, e.index, true)
+	return err
+}
+
+// zeroEdge zeros a part of a chunk; where nothing follows it the chunk becomes
+// shorter.
+func (v *Vault) zeroEdge(f *file, n *inode, e edge) {
+	if e.pg == nil {
+		return
+	}
+	length := len(e.pg.data)
+	if e.to < length {
+		clear(e.pg.data[e.from:e.to])
+		return
+	}
+	v.grow(f, n, int64(e.from-length))
+	e.pg.data = e.pg.data[:e.from]
+}
+
+// stored returns the allocated bytes of the chunks first to last-1 that have an
+// entry, by index.
+func (v *Vault) stored(ctx context.Context, f *file, first, last int64) (map[int64]int, error) {
+	if first >= last {
+		return nil, nil
+	}
+	lengths := map[int64]int{}
 	err := v.viewOf(f.ino).scan(ctx, key(f.ino, kindChunk), chunkKey(f.ino, first), func(k, value []byte) error {
 		index := int64(kv.ParseID(k[keyHead:]))
 		if index >= last {
 			return kv.Stop
 		}
 		ref, err := decodeChunkRef(value)
-		gone[index] = ref.length
+		lengths[index] = ref.length
 		return err
 	})
-	if err != nil {
-		return err
+	return lengths, err
+}
+
+// dropChunks gives up the chunks first to last-1 of a file, of which those in gone
+// have entries.
+func (v *Vault) dropChunks(f *file, n *inode, gone map[int64]int, first, last int64) {
+	if first >= last {
+		return
 	}
 	for index, pg := range f.frozen {
 		if index >= first && index < last {
@@ -374,7 +404,6 @@ func (v *Vault) dropChunks(ctx context.Context, f *file, n *inode, first, last i
 		total += length
 	}
 	v.grow(f, n, -int64(total))
-	return nil
 }
 
 // The modes of Allocate are those of Linux's fallocate.
@@ -459,12 +488,12 @@ func (h *File) Seek(ctx context.Context, off int64, hole bool) (at int64, err er
 
 // seekChunk is the first chunk from index on that is a hole, or that is not.
 func (v *Vault) seekChunk(ctx context.Context, f *file, index int64, hole bool) (int64, error) {
-	const never = int64(1) << 46
+	const never = MaxFileSize/ChunkSize + 1
 	dirty := map[int64]bool{}
-	lowest := never
+	lowest := int64(never)
 	for _, pages := range []map[int64]*page{f.dirty, f.frozen} {
 		for i := range pages {
-			if i >= index {
+			if i >= index && len(f.page(i).data) > 0 {
 				dirty[i] = true
 				lowest = min(lowest, i)
 			}
@@ -477,7 +506,7 @@ func (v *Vault) seekChunk(ctx context.Context, f *file, index int64, hole bool) 
 		}
 	}
 	skip()
-	found := never
+	found := int64(never)
 	err := v.viewOf(f.ino).scan(ctx, key(f.ino, kindChunk), chunkKey(f.ino, index), func(k, _ []byte) error {
 		i := int64(kv.ParseID(k[keyHead:]))
 		if !hole {

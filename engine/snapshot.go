@@ -29,29 +29,26 @@ func (v *Vault) Snapshot(ctx context.Context) (*Snapshot, error) {
 }
 
 // Pin commits what is pending and keeps the present root, with everything that it
-// refers to, until Unpin or until the store is closed.
+// refers to, until Unpin or until the store is closed, also when the vault is
+// deleted.
 func (v *Vault) Pin(ctx context.Context) (Root, error) {
+	rec, err := v.pinRecord(ctx)
+	return rec.Root, wrap(err, "commit", v.Name())
+}
+
+// pinRecord is Pin with everything that goes with the root.
+func (v *Vault) pinRecord(ctx context.Context) (vaultRecord, error) {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
 	if err := v.commitLocked(ctx, commitRequest{pin: true}); err != nil {
-		return Root{}, wrap(err, "commit", v.Name())
+		return vaultRecord{}, err
 	}
-	v.pins[v.rec.Root]++
-	return v.rec.Root, nil
+	v.s.pin(v.rec.Root)
+	return v.rec, nil
 }
 
 // Unpin takes one Pin of root back.
-func (v *Vault) Unpin(root Root) {
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
-	v.unpin(root)
-}
-
-func (v *Vault) unpin(root Root) {
-	if v.pins[root]--; v.pins[root] <= 0 {
-		delete(v.pins, root)
-	}
-}
+func (v *Vault) Unpin(root Root) { v.s.unpin(root) }
 
 // Root is the state's root.
 func (p *Snapshot) Root() Root { return Root{p.w.root} }

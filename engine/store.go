@@ -2,10 +2,10 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"sort"
+	"strconv"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -86,11 +86,17 @@ type Store struct {
 	dirty atomic.Int64 // bytes of unsaved content over all vaults
 	space spaceGuard
 
-	// sweep is held shared by every commit and alone by GC.
-	sweep sync.RWMutex
+	// The locks of a store and its vaults are taken in this order: care, a
+	// vault's commitMu, making, sweep, mu, a vault's mu. None is taken inside a
+	// transaction of the database, which may itself wait for readers to end.
+
+	care   sync.Mutex   // held by GC and Check, which each want the store for themselves
+	making sync.Mutex   // held while a vault is made and while the store closes
+	sweep  sync.RWMutex // held shared by whoever moves a root, alone by GC while it marks
 
 	mu     sync.Mutex // guards what follows
 	vaults map[string]*Vault
+	pins   map[Root]int // roots that are in use and need be in no record
 	closed bool
 }
 
@@ -120,7 +126,7 @@ func Create(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
 		if err := putJSON(tx, tableMeta, metaCounters, counters{}); err != nil {
 			return err
 		}
-		return putJSON(tx, tableMeta, metaFormat, FormatVersion)
+		return tx.Put(tableMeta, metaFormat, strconv.AppendInt(nil, FormatVersion, 10))
 	})
 	if err != nil {
 		return nil, wrap(err, "create", "store")
@@ -131,7 +137,7 @@ func Create(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
 // Open opens a formatted database and takes it over: Close closes it. On an
 // error the caller keeps the database.
 func Open(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
-	s := &Store{kv: db, opts: opts.orDefault(), vaults: map[string]*Vault{}}
+	s := &Store{kv: db, opts: opts.orDefault(), vaults: map[string]*Vault{}, pins: map[Root]int{}}
 	s.space.init(db)
 	var err error
 	if s.nodes, err = newNodeStore(db, s.opts.CacheBytes); err != nil {
@@ -150,14 +156,14 @@ func Open(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
 // load reads the format, the counters and every vault's record.
 func (s *Store) load(ctx context.Context) error {
 	return s.kv.View(ctx, func(tx kv.Reader) error {
-		version := 0
-		if ok, err := getJSON(tx, tableMeta, metaFormat, &version); err != nil {
+		format, ok, err := tx.Get(tableMeta, metaFormat)
+		switch {
+		case err != nil:
 			return err
-		} else if !ok {
+		case !ok:
 			return fail(NotStore, "", "")
-		}
-		if version != FormatVersion {
-			return &Error{Kind: NotStore, Err: fmt.Errorf("format %d is not known to this version, which reads %d", version, FormatVersion)}
+		case string(format) != strconv.Itoa(FormatVersion):
+			return &Error{Kind: NotStore, Err: fmt.Errorf("format %q is not known to this version, which reads %d", format, FormatVersion)}
 		}
 		var c counters
 		if ok, err := getJSON(tx, tableMeta, metaCounters, &c); err != nil {
@@ -172,8 +178,8 @@ func (s *Store) load(ctx context.Context) error {
 		s.lastEvent.Store(c.Event)
 		return tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
 			var rec vaultRecord
-			if err := json.Unmarshal(value, &rec); err != nil {
-				return &Error{Kind: Corrupt, Op: "read", Path: fmt.Sprintf("vault %d", kv.ParseID(k)), Err: err}
+			if err := parseJSON(tableVaults, k, value, &rec); err != nil {
+				return err
 			}
 			s.vaults[rec.Name] = newVault(s, rec)
 			return nil
@@ -192,6 +198,8 @@ func (s *Store) putCounters(tx kv.Writer) error {
 // Close commits every vault durably and closes the database. It returns the first
 // failure; the database is closed all the same. A second Close does nothing.
 func (s *Store) Close() error {
+	s.making.Lock()
+	defer s.making.Unlock()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
@@ -222,55 +230,62 @@ func (s *Store) Unwrap() kv.Store { return s.kv }
 // CreateVault makes an empty vault.
 func (s *Store) CreateVault(ctx context.Context, name string) (*Vault, error) {
 	now := s.now()
-	rec := vaultRecord{Name: name, CreatedAt: s.opts.Clock().UTC()}
-	v, err := s.addVault(ctx, rec, func(tx kv.Writer, v *Vault) error { return nil })
-	if err != nil {
-		return nil, wrap(err, "create vault", name)
-	}
 	top := &inode{mode: TypeDir | 0o755, nlink: 2, atime: now, mtime: now, ctime: now, btime: now}
 	top.uid, top.gid = currentOwner()
-	v.mu.Lock()
-	v.put(RootIno, inodeKey(RootIno), top.encode())
-	v.mu.Unlock()
-	if _, err := v.Commit(ctx, true); err != nil {
-		return nil, errors.Join(wrap(err, "create vault", name), s.DeleteVault(context.WithoutCancel(ctx), name))
-	}
-	return v, nil
+	rec := vaultRecord{Name: name, CreatedAt: s.opts.Clock().UTC()}
+	v, err := s.addVault(rec, func(v *Vault) error {
+		v.commitMu.Lock()
+		defer v.commitMu.Unlock()
+		v.mu.Lock()
+		v.put(RootIno, inodeKey(RootIno), top.encode())
+		v.mu.Unlock()
+		return v.commitSwept(ctx, commitRequest{durable: true})
+	})
+	return v, wrap(err, "create vault", name)
 }
 
-// addVault persists rec under a new id, with what more writes in the same
-// transaction, and registers the vault.
-func (s *Store) addVault(ctx context.Context, rec vaultRecord, more func(kv.Writer, *Vault) error) (*Vault, error) {
+// maxVaults bounds the ids of vaults, which are the upper bits of an Ino.
+const maxVaults = 1 << 23
+
+// addVault gives rec an id, has persist write the vault's record, and registers
+// the vault. The root of rec must be one that stays.
+func (s *Store) addVault(rec vaultRecord, persist func(*Vault) error) (*Vault, error) {
 	if err := CheckVaultName(rec.Name); err != nil {
 		return nil, err
 	}
+	s.making.Lock()
+	defer s.making.Unlock()
+	s.sweep.RLock() // GC knows the roots of registered vaults only
+	defer s.sweep.RUnlock()
 	s.mu.Lock()
-	defer s.mu.Unlock()
-	if s.closed {
+	closed, taken := s.closed, s.vaults[rec.Name] != nil
+	s.mu.Unlock()
+	switch {
+	case closed:
 		return nil, fail(Closed, "", "")
-	}
-	if _, ok := s.vaults[rec.Name]; ok {
+	case taken:
 		return nil, fail(VaultExists, "", "")
+	case s.lastVault.Load() >= maxVaults-1:
+		return nil, &Error{Kind: Invalid, Err: errors.New("the store has used up its vault numbers")}
 	}
 	rec.ID = s.lastVault.Add(1)
-	if rec.ID >= 1<<23 {
-		return nil, fail(TooManyLinks, "", "")
-	}
 	v := newVault(s, rec)
-	err := s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
-		if err := more(tx, v); err != nil {
-			return err
-		}
-		if err := putRecord(tx, v.rec); err != nil {
-			return err
-		}
-		return s.putCounters(tx)
-	})
-	if err != nil {
-		return nil, err
+	if err := persist(v); err != nil {
+		v.discard()
+		return nil, errors.Join(err, s.withdraw(rec.ID))
 	}
+	s.mu.Lock()
+	defer s.mu.Unlock()
 	s.vaults[rec.Name] = v
 	return v, nil
+}
+
+// withdraw makes sure that a vault whose creation failed does not turn up at the
+// next open, since a failed commit may have reached the disk all the same.
+func (s *Store) withdraw(vault uint64) error {
+	return s.kv.Update(context.Background(), kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
+		return tx.Delete(tableVaults, kv.ID(vault))
+	})
 }
 
 // Vault returns the vault of that name. All callers share one *Vault.
@@ -287,14 +302,15 @@ func (s *Store) Vault(_ context.Context, name string) (*Vault, error) {
 	return v, nil
 }
 
+func (s *Store) isClosed() bool {
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	return s.closed
+}
+
 // Vaults describes every vault, sorted by name. Pending changes count.
 func (s *Store) Vaults(_ context.Context) ([]VaultInfo, error) {
-	s.mu.Lock()
-	vaults := make([]*Vault, 0, len(s.vaults))
-	for _, v := range s.vaults {
-		vaults = append(vaults, v)
-	}
-	s.mu.Unlock()
+	vaults := s.allVaults()
 	infos := make([]VaultInfo, 0, len(vaults))
 	for _, v := range vaults {
 		infos = append(infos, v.Info())
@@ -304,7 +320,8 @@ func (s *Store) Vaults(_ context.Context) ([]VaultInfo, error) {
 }
 
 // DeleteVault removes a vault with its checkpoints and its timeline. Forks of it
-// stay. A vault with open files is Busy.
+// stay. A vault with open files is Busy. An error after the vault itself is gone
+// only means that rows were left for GC.
 func (s *Store) DeleteVault(ctx context.Context, name string) error {
 	v, err := s.Vault(ctx, name)
 	if err != nil {
@@ -313,38 +330,30 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 	if err := v.retire(); err != nil {
 		return wrap(err, "delete vault", name)
 	}
-	if err := s.deleteRecords(ctx, v.id); err != nil {
+	const mode = kv.Durable | kv.Reclaim
+	err = s.kv.Update(ctx, mode, func(tx kv.Writer) error { return tx.Delete(tableVaults, kv.ID(v.id)) })
+	if err != nil {
 		v.revive()
 		return wrap(err, "delete vault", name)
 	}
+	v.discard()
 	s.mu.Lock()
 	delete(s.vaults, name)
 	s.mu.Unlock()
-	return nil
-}
-
-// deleteBatch is how many rows one transaction deletes.
-const deleteBatch = 10_000
-
-// deleteRecords deletes a vault's record and then, in transactions of bounded
-// size, its checkpoints and timeline. Rows that a crash leaves behind belong to
-// no vault and are swept by GC.
-func (s *Store) deleteRecords(ctx context.Context, vault uint64) error {
-	const mode = kv.Durable | kv.Reclaim
-	err := s.kv.Update(ctx, mode, func(tx kv.Writer) error {
-		return tx.Delete(tableVaults, kv.ID(vault))
-	})
 	for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
 		for more := true; more && err == nil; {
 			err = s.kv.Update(ctx, mode, func(tx kv.Writer) error {
 				var err error
-				more, err = deletePrefix(tx, t, kv.ID(vault), deleteBatch)
+				more, err = deletePrefix(tx, t, kv.ID(v.id), deleteBatch)
 				return err
 			})
 		}
 	}
-	return err
+	return wrap(err, "delete vault", name)
 }
+
+// deleteBatch is how many rows one transaction deletes.
+const deleteBatch = 10_000
 
 // deletePrefix deletes up to limit rows and reports whether more are left.
 func deletePrefix(tx kv.Writer, t kv.Table, prefix []byte, limit int) (more bool, err error) {
@@ -392,25 +401,6 @@ func CheckVaultName(name string) error {
 
 // now is the time in nanoseconds.
 func (s *Store) now() int64 { return s.opts.Clock().UnixNano() }
-
-func putJSON(tx kv.Writer, t kv.Table, key []byte, value any) error {
-	b, err := json.Marshal(value)
-	if err != nil {
-		return err
-	}
-	return tx.Put(t, key, b)
-}
-
-func getJSON(tx kv.Reader, t kv.Table, key []byte, into any) (bool, error) {
-	b, ok, err := tx.Get(t, key)
-	if err != nil || !ok {
-		return false, err
-	}
-	if err := json.Unmarshal(b, into); err != nil {
-		return false, &Error{Kind: Corrupt, Op: "read", Path: t.Name, Err: err}
-	}
-	return true, nil
-}
 
 // inoBase is the inode number below the first that a vault hands out.
 func inoBase(vault uint64) uint64 { return vault << 40 }

@@ -2,7 +2,7 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
+	"slices"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -41,7 +41,7 @@ func (v *Vault) Record(ctx context.Context, ev Event) (Event, error) {
 	if err != nil {
 		return ev, wrap(err, "record "+ev.Cause, v.Name())
 	}
-	v.unpin(ev.Before)
+	v.s.unpin(ev.Before)
 	return ev, nil
 }
 
@@ -49,12 +49,24 @@ func (v *Vault) recordLocked(ctx context.Context, ev Event) (Event, error) {
 	ev = v.stamp(ev)
 	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
 		ev.After = rec.Root
-		return putJSON(tx, tableTimeline, rowKey(v.id, ev.Seq), ev)
+		return putJSON(tx, tableTimeline, eventKey(v.id, ev.Seq), ev)
 	}})
 	return ev, err
 }
 
+// maxCommand bounds the command that an event keeps, in bytes.
+const maxCommand = 64 << 10
+
+// stamp fills in what the engine knows of an event. A command too long to keep is
+// cut off; what is left ends in an ellipsis.
 func (v *Vault) stamp(ev Event) Event {
+	left := maxCommand
+	for i, arg := range ev.Command {
+		if left -= len(arg); left < 0 {
+			ev.Command = append(slices.Clone(ev.Command[:i]), "...")
+			break
+		}
+	}
 	ev.Seq = v.s.lastEvent.Add(1)
 	ev.VaultID = v.id
 	ev.At = v.s.opts.Clock().UTC()
@@ -66,23 +78,31 @@ func (v *Vault) Timeline(ctx context.Context, limit int) ([]Event, error) {
 	var events []Event
 	err := v.s.kv.View(ctx, func(tx kv.Reader) error {
 		events = []Event{}
-		return tx.Scan(tableTimeline, kv.ID(v.id), nil, func(_, value []byte) error {
-			var ev Event
-			if err := json.Unmarshal(value, &ev); err != nil {
-				return &Error{Kind: Corrupt, Op: "read", Path: "timeline", Err: err}
-			}
+		return eachEvent(tx, v.id, func(ev Event) error {
 			events = append(events, ev)
+			if len(events) == limit {
+				return kv.Stop
+			}
 			return nil
 		})
 	})
 	if err != nil {
 		return nil, wrap(err, "read timeline", v.Name())
 	}
-	for i, j := 0, len(events)-1; i < j; i, j = i+1, j-1 {
-		events[i], events[j] = events[j], events[i]
-	}
-	if limit > 0 && len(events) > limit {
-		events = events[:limit]
-	}
 	return events, nil
+}
+
+// eventKey orders the events of a vault from the newest to the oldest, so that
+// the newest are found without reading all.
+func eventKey(vault, seq uint64) []byte { return rowKey(vault, ^seq) }
+
+// eachEvent calls fn for the events of a vault, newest first.
+func eachEvent(tx kv.Reader, vault uint64, fn func(Event) error) error {
+	return tx.Scan(tableTimeline, kv.ID(vault), nil, func(k, value []byte) error {
+		var ev Event
+		if err := parseJSON(tableTimeline, k, value, &ev); err != nil {
+			return err
+		}
+		return fn(ev)
+	})
 }

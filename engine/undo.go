@@ -4,6 +4,8 @@ import (
 	"context"
 	"errors"
 	"strings"
+
+	"github.com/agentvfs/avfs/engine/kv"
 )
 
 // UndoOptions tunes Undo.
@@ -29,12 +31,14 @@ func (v *Vault) Undo(ctx context.Context, opts *UndoOptions) (UndoResult, error)
 	return res, wrap(err, "undo", v.Name())
 }
 
+// undoLocked is Undo for a caller that holds commitMu, which keeps the timeline
+// as it is, and with it the roots that are needed.
 func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) {
-	target, err := v.newestChange(ctx)
-	if err != nil {
+	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
 		return UndoResult{}, err
 	}
-	if err := v.commitLocked(ctx, commitRequest{pin: true}); err != nil {
+	target, err := v.newestChange(ctx)
+	if err != nil {
 		return UndoResult{}, err
 	}
 	ev := Event{Cause: CauseUndo, Undoes: target.Seq}
@@ -47,47 +51,43 @@ func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) 
 	if err != nil {
 		return res, err
 	}
-	since, err := v.s.diff(ctx, target.After, v.rec.Root, nil, false)
-	if err != nil {
-		return res, err
-	}
 	mine := pathsOf(touched)
-	if drift := mine.drift(since); len(drift) > 0 && !force {
-		return res, &Error{
-			Kind: Drift, Err: errors.New("changed since: " + strings.Join(drift[:min(len(drift), 10)], ", ")),
-			Details: map[string]any{"paths": drift},
+	res.RestoreResult, err = v.apply(ctx, target.Before, ev, func(from Root) ([]string, error) {
+		since, err := v.s.diff(ctx, target.After, from, nil, false)
+		if err != nil {
+			return nil, err
 		}
-	}
-	back, err := v.s.diff(ctx, v.rec.Root, target.Before, nil, false)
-	if err != nil {
-		return res, err
-	}
-	var changes []change
-	for _, c := range back {
-		if mine.has(c.path) || mine.has(c.oldPath) {
-			changes = append(changes, c)
+		if drift := mine.drift(since); len(drift) > 0 && !force {
+			return nil, &Error{
+				Kind: Drift, Err: errors.New("changed since: " + strings.Join(drift[:min(len(drift), 10)], ", ")),
+				Details: map[string]any{"paths": drift},
+			}
 		}
-	}
-	res.RestoreResult, err = v.apply(ctx, target.Before, changes, mine.has, ev)
+		return v.s.touchedPaths(ctx, from, target.Before, mine.has)
+	})
 	return res, err
 }
 
 // newestChange is the newest event that changed the root.
-func (v *Vault) newestChange(ctx context.Context) (Event, error) {
-	events, err := v.Timeline(ctx, 0)
-	if err != nil {
-		return Event{}, err
+func (v *Vault) newestChange(ctx context.Context) (newest Event, err error) {
+	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
+		newest = Event{}
+		return eachEvent(tx, v.id, func(ev Event) error {
+			if ev.Before.Same(ev.After) {
+				return nil
+			}
+			newest = ev
+			return kv.Stop
+		})
+	})
+	if err == nil && newest.Seq == 0 {
+		err = fail(NothingToUndo, "", "")
 	}
-	for _, ev := range events {
-		if !ev.Before.Same(ev.After) {
-			return ev, nil
-		}
-	}
-	return Event{}, fail(NothingToUndo, "", "")
+	return newest, err
 }
 
 // pathSet is what a list of changes touched: paths before and after, and the
-// trees that it brought, which belong to it whole.
+// trees that it brought or moved, which belong to it whole.
 type pathSet struct {
 	paths map[string]bool
 	trees map[string]bool
@@ -102,6 +102,9 @@ func pathsOf(changes []change) pathSet {
 		}
 		if c.after.n != nil && c.after.n.isDir() && (c.kind == Added || c.kind == TypeChanged || c.kind == Renamed) {
 			set.trees[c.path] = true
+		}
+		if c.kind == Renamed && c.before.n.isDir() {
+			set.trees[c.oldPath] = true
 		}
 	}
 	return set

@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"encoding/json"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -19,11 +18,9 @@ type Vault struct {
 	s  *Store
 	id uint64
 
-	// commitMu is held by whoever replaces the root: commits, pins, restores.
-	// It is taken before mu. It guards doomed and pins.
+	// commitMu is held by whoever replaces the root: commits, forks,
+	// checkpoints, restores. It is the first lock to take.
 	commitMu sync.Mutex
-	doomed   doomed
-	pins     map[Root]int // roots that are in use and in no record
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably
@@ -33,7 +30,8 @@ type Vault struct {
 	active     *overlay     // changes since the last freeze
 	frozen     *overlay     // changes that a commit is persisting; nil when none is
 	files      map[Ino]*file
-	held       map[uint64]int // chunks that unlinked open files refer to
+	held       map[uint64]int // chunks that unlinked open files refer to, and how often
+	doomed     doomed         // what the next commit may delete
 	nextIno    uint64
 	count      int64  // inodes, the top directory not counted
 	bytes      int64  // allocated content of all inodes
@@ -66,7 +64,7 @@ func newVault(s *Store, rec vaultRecord) *Vault {
 	}
 	v := &Vault{
 		s: s, id: rec.ID, rec: rec, nextIno: rec.NextIno, count: rec.Count, bytes: rec.Bytes,
-		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, pins: map[Root]int{}, generation: asOpened,
+		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, generation: asOpened,
 	}
 	v.committed.Store(asOpened)
 	return v
@@ -78,11 +76,7 @@ func newVault(s *Store, rec vaultRecord) *Vault {
 const asOpened = 1
 
 func putRecord(tx kv.Writer, rec vaultRecord) error {
-	b, err := json.Marshal(rec)
-	if err != nil {
-		return err
-	}
-	return tx.Put(tableVaults, kv.ID(rec.ID), b)
+	return putJSON(tx, tableVaults, kv.ID(rec.ID), rec)
 }
 
 // Name is the vault's name.
@@ -123,11 +117,7 @@ func (v *Vault) viewOf(ino Ino) view {
 // caller holds mu.
 func (v *Vault) put(ino Ino, key, value []byte) {
 	if f := v.files[ino]; f != nil && f.orphan != nil {
-		if value == nil {
-			f.orphan.Delete(string(key))
-		} else {
-			f.orphan.Set(string(key), value)
-		}
+		v.putApart(f, string(key), value)
 		return
 	}
 	v.active.Set(string(key), value)
@@ -176,6 +166,16 @@ func (v *Vault) change(op, path string, fn func() error) error {
 	return wrap(fn(), op, path)
 }
 
+// open returns an error when the vault is closed.
+func (v *Vault) open() error {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	if v.closed {
+		return fail(Closed, "", "")
+	}
+	return nil
+}
+
 // StatFS describes the vault as a file system. The free space is that of the
 // disk that holds the store.
 func (v *Vault) StatFS(_ context.Context) (StatFS, error) {
@@ -218,6 +218,20 @@ func (v *Vault) revive() {
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	v.closed = false
+	if v.generation != v.committed.Load() {
+		v.arm()
+	}
+}
+
+// discard forgets the pending changes of a vault that is no more.
+func (v *Vault) discard() {
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	v.closed = true
+	v.stopTimer()
+	for _, f := range v.files {
+		v.dropDirty(f)
+	}
 }
 
 func (v *Vault) stopTimer() {
@@ -227,12 +241,17 @@ func (v *Vault) stopTimer() {
 	}
 }
 
-// close commits durably and refuses further work.
+// close refuses further work and commits durably.
 func (v *Vault) close() error {
-	err := v.commitAll()
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
 	v.mu.Lock()
-	defer v.mu.Unlock()
+	done := v.closed
 	v.closed = true
 	v.stopTimer()
-	return err
+	v.mu.Unlock()
+	if done {
+		return nil
+	}
+	return v.commitAll()
 }

@@ -1,0 +1,450 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"sort"
+	"strings"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// apply makes some paths what they are in the state to, and keeps the rest. paths
+// lists them, given the present root. The caller holds commitMu. Everything
+// happens in one transaction, while nobody else can see the vault.
+func (v *Vault) apply(ctx context.Context, to Root, ev Event, paths func(from Root) ([]string, error)) (res RestoreResult, err error) {
+	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
+		return res, err
+	}
+	from := v.rec.Root
+	list, err := paths(from)
+	if err != nil {
+		return res, err
+	}
+	err = v.quiet(ctx, func() error {
+		if v.rec.Root != from { // written to since
+			from = v.rec.Root
+			if list, err = paths(from); err != nil {
+				return err
+			}
+		}
+		undo := v.undoCheckpoint(ev)
+		ev = v.stamp(ev)
+		ev.Before = from
+		changed, err := v.graft(ctx, to, list, undo, &ev)
+		res = RestoreResult{Root: v.rec.Root, Changes: []FileChange{}}
+		if err == nil && changed {
+			res.UndoCheckpoint, res.Event = undo.ID, ev.Seq
+		}
+		return err
+	})
+	if err != nil || res.Event == 0 {
+		return res, err
+	}
+	res.Changes, res.Changed, err = v.s.Diff(ctx, from, res.Root, nil)
+	return res, err
+}
+
+// graft changes the paths, commits, and reports whether there was anything to
+// change. After an error the vault is as it was. The caller holds all locks and
+// nothing is pending.
+func (v *Vault) graft(ctx context.Context, to Root, paths []string, undo Checkpoint, ev *Event) (bool, error) {
+	nextIno, count, bytes, generation := v.nextIno, v.count, v.bytes, v.generation
+	files := v.files
+	v.files = map[Ino]*file{} // the entries of unlinked files are not in the way
+	g := &grafter{v: v, from: view{src: v.s.nodes, root: to.ref}, now: v.s.now(), made: map[Ino]Ino{}}
+	err := g.run(ctx, paths)
+	changed := v.active.Len() > 0
+	touched := map[Ino]bool{}
+	v.active.Scan(func(k string, _ []byte) bool {
+		touched[Ino(kv.ParseID([]byte(k[:8])))] = true
+		return true
+	})
+	if err == nil && changed {
+		err = v.commitGraft(ctx, undo, ev)
+	}
+	v.files = files
+	if err != nil {
+		v.active = &overlay{}
+		v.nextIno, v.count, v.bytes, v.generation = nextIno, count, bytes, generation
+		return false, err
+	}
+	for ino := range touched {
+		if f := v.files[ino]; f != nil {
+			v.cutOff(f)
+		}
+	}
+	return changed, nil
+}
+
+// commitGraft commits what a graft left pending, with its history. The state
+// before stays whole: it is the undo checkpoint's.
+func (v *Vault) commitGraft(ctx context.Context, undo Checkpoint, ev *Event) error {
+	c := v.freeze(commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+		rec.Checkpoints++
+		ev.After = rec.Root
+		return v.putHistory(tx, undo, *ev)
+	}})
+	pinned := v.pinned()
+	c.old.NodeMark, c.old.ChunkMark = pinned.NodeMark, pinned.ChunkMark
+	err := c.persist(ctx)
+	if err == nil {
+		c.finish()
+		return nil
+	}
+	v.frozen = nil
+	v.doomed.nodes = append(v.doomed.nodes, c.drop.nodes...)
+	v.doomed.chunks = append(v.doomed.chunks, c.drop.chunks...)
+	return err
+}
+
+// grafter copies entries of another state into the live tree.
+type grafter struct {
+	v    *Vault
+	from view
+	now  int64
+	made map[Ino]Ino // inode of the other state -> inode in this one
+}
+
+// spot is what a path leads to in one state; n is nil where nothing is.
+type spot struct {
+	dir  Ino
+	name string
+	side
+}
+
+// step is what has to happen at a path.
+type step struct {
+	path       string
+	live, want spot
+	remove     bool // what is there goes first
+	content    bool // the content differs, in place
+}
+
+// run removes what has to go, deepest first, and then makes what has to come,
+// parents first.
+func (g *grafter) run(ctx context.Context, paths []string) error {
+	var steps []step
+	for _, p := range paths {
+		st, needed, err := g.plan(ctx, p)
+		if err != nil {
+			return atPath(err, "restore", p)
+		}
+		if needed {
+			steps = append(steps, st)
+		}
+	}
+	depth := func(i int) int { return strings.Count(steps[i].path, "/") }
+	sort.SliceStable(steps, func(i, j int) bool { return depth(i) > depth(j) })
+	for _, st := range steps {
+		if st.remove {
+			if err := g.remove(ctx, st.path); err != nil {
+				return atPath(err, "restore", st.path)
+			}
+		}
+	}
+	sort.Slice(steps, func(i, j int) bool { return steps[i].path < steps[j].path })
+	for _, st := range steps {
+		if st.want.n == nil {
+			continue
+		}
+		if err := g.bring(ctx, st); err != nil {
+			return atPath(err, "restore", st.path)
+		}
+	}
+	return nil
+}
+
+// plan compares the two states at p.
+func (g *grafter) plan(ctx context.Context, p string) (st step, needed bool, err error) {
+	st.path = p
+	if st.live, err = g.v.view().spot(ctx, p); err != nil {
+		return st, false, err
+	}
+	if st.want, err = g.from.spot(ctx, p); err != nil {
+		return st, false, err
+	}
+	live, want := st.live.n, st.want.n
+	switch {
+	case live == nil || want == nil:
+		st.remove = live != nil
+		return st, live != nil || want != nil, nil
+	case live.mode&TypeMask != want.mode&TypeMask:
+		st.remove = true
+		return st, true, nil
+	}
+	d := differ{a: pathFinder{w: g.v.view()}, b: pathFinder{w: g.from}}
+	same, xattr, err := d.sameContent(ctx, st.live.side, st.want.side)
+	if err != nil {
+		return st, false, err
+	}
+	// A file with several names, or a new target, is made anew: the content of
+	// the other names stays what it is.
+	inPlace := live.isDir() || same || live.isRegular() && live.nlink == 1 && want.nlink == 1
+	st.remove, st.content = !inPlace, !same
+	meta := xattr || live.mode != want.mode || live.uid != want.uid || live.gid != want.gid
+	return st, !same || meta, nil
+}
+
+// spot resolves a path without following links.
+func (w view) spot(ctx context.Context, p string) (at spot, err error) {
+	if at.ino = RootIno; p == "." {
+		at.n, err = w.inode(ctx, RootIno)
+		return at, err
+	}
+	for part := range strings.SplitSeq(p, "/") {
+		at.dir, at.name = at.ino, part
+		if at.ino, at.n, err = w.lookup(ctx, at.dir, part); err != nil {
+			if k := KindOf(err); k == NotFound || k == NotDirectory {
+				err = nil
+			}
+			return spot{dir: at.dir, name: at.name}, err
+		}
+	}
+	return at, nil
+}
+
+func (g *grafter) remove(ctx context.Context, p string) error {
+	v := g.v
+	at, err := v.view().spot(ctx, p)
+	if err != nil || at.n == nil {
+		return err
+	}
+	if at.n.isDir() && at.n.size > 0 {
+		return fail(NotEmpty, "", "")
+	}
+	d, err := v.view().dir(ctx, at.dir)
+	if err != nil {
+		return err
+	}
+	if err := v.forget(ctx, at.ino, at.n, at.dir, at.name, g.now); err != nil {
+		return err
+	}
+	v.unlink(at.dir, d, at.name, dirent{ino: at.ino, typ: at.n.mode & TypeMask}, g.now)
+	return nil
+}
+
+// bring makes the path of st what it is in the other state.
+func (g *grafter) bring(ctx context.Context, st step) error {
+	if err := g.parents(ctx, st.path); err != nil {
+		return err
+	}
+	at, err := g.v.view().spot(ctx, st.path)
+	switch {
+	case err != nil:
+		return err
+	case at.n == nil:
+		return g.create(ctx, st.want, at.dir, at.name)
+	case st.content:
+		return g.copyContent(ctx, st.want.side, at.ino, at.n)
+	}
+	return g.copyMeta(ctx, st.want.side, at.ino, at.n)
+}
+
+// parents makes missing directories above p as they are in the other state.
+func (g *grafter) parents(ctx context.Context, p string) error {
+	i := strings.LastIndexByte(p, '/')
+	if i < 0 {
+		return nil
+	}
+	up := p[:i]
+	at, err := g.v.view().spot(ctx, up)
+	switch {
+	case err != nil:
+		return err
+	case at.n != nil && at.n.isDir():
+		return nil
+	case at.n != nil:
+		return fail(NotDirectory, "", "")
+	}
+	if err := g.parents(ctx, up); err != nil {
+		return err
+	}
+	want, err := g.from.spot(ctx, up)
+	if err != nil {
+		return err
+	}
+	if at, err = g.v.view().spot(ctx, up); err != nil {
+		return err
+	}
+	return g.create(ctx, want, at.dir, at.name)
+}
+
+// create adds want at name in dir: as another name of an inode that is here
+// already, under its old number where that is free, else under a new one.
+func (g *grafter) create(ctx context.Context, want spot, dir Ino, name string) error {
+	v := g.v
+	d, err := v.freeName(ctx, dir, name)
+	if err != nil {
+		return err
+	}
+	entry := dirent{ino: want.ino, typ: want.n.mode & TypeMask}
+	if ino, n, err := g.sibling(ctx, want.side); err != nil {
+		return err
+	} else if n != nil {
+		v.addName(ino, n, dir, name)
+		n.ctime = g.now
+		v.putInode(ino, n)
+		entry.ino = ino
+		v.link(dir, d, name, entry, g.now)
+		return nil
+	}
+	if _, err := v.view().inode(ctx, want.ino); err == nil {
+		entry.ino = Ino(v.nextIno)
+		v.nextIno++
+	} else if KindOf(err) != NotFound {
+		return err
+	}
+	n := *want.n
+	n.nlink, n.parent, n.name = 1, dir, name
+	if n.isDir() {
+		n.nlink, n.size = 2, 0
+	} else {
+		g.made[want.ino] = entry.ino
+	}
+	n.ctime = g.now
+	if n.isRegular() {
+		n.mtime = g.now
+	}
+	v.count++
+	v.bytes += n.alloc
+	v.putInode(entry.ino, &n)
+	v.link(dir, d, name, entry, g.now)
+	return g.copyEntries(ctx, want.ino, entry.ino, kindXattr, kindChunk)
+}
+
+// sibling finds the inode that want has to become another name of: one that this
+// graft made from it, or one that has kept another of its names, and its content.
+func (g *grafter) sibling(ctx context.Context, want side) (Ino, *inode, error) {
+	w := g.v.view()
+	if ino, ok := g.made[want.ino]; ok {
+		n, err := w.inode(ctx, ino)
+		return ino, n, err
+	}
+	if want.n.isDir() || want.n.nlink < 2 {
+		return 0, nil, nil
+	}
+	n, err := w.inode(ctx, want.ino)
+	if err != nil || n.isDir() {
+		if KindOf(err) == NotFound {
+			err = nil
+		}
+		return 0, nil, err
+	}
+	d := differ{a: pathFinder{w: w}, b: pathFinder{w: g.from}}
+	same, _, err := d.sameContent(ctx, side{want.ino, n}, want)
+	if err != nil || !same {
+		return 0, nil, err
+	}
+	names, err := w.names(ctx, want.ino, n)
+	if err != nil {
+		return 0, nil, err
+	}
+	for _, nm := range names {
+		if e, ok, err := g.from.dirent(ctx, nm.dir, nm.name); err != nil {
+			return 0, nil, err
+		} else if ok && e.ino == want.ino {
+			return want.ino, n, nil
+		}
+	}
+	return 0, nil, nil
+}
+
+// copyEntries makes the entries of some kinds of ino those of the other state's src.
+func (g *grafter) copyEntries(ctx context.Context, src, ino Ino, kinds ...byte) error {
+	for _, kind := range kinds {
+		var old [][]byte
+		if err := g.v.view().scan(ctx, key(ino, kind), nil, func(k, _ []byte) error {
+			old = append(old, k)
+			return nil
+		}); err != nil {
+			return err
+		}
+		for _, k := range old {
+			g.v.put(ino, k, nil)
+		}
+		err := g.from.scan(ctx, key(src, kind), nil, func(k, value []byte) error {
+			g.v.put(ino, append(key(ino, kind), k[keyHead:]...), value)
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
+}
+
+func (g *grafter) copyMeta(ctx context.Context, src side, ino Ino, n *inode) error {
+	n.mode, n.uid, n.gid, n.ctime = src.n.mode, src.n.uid, src.n.gid, g.now
+	g.v.putInode(ino, n)
+	return g.copyEntries(ctx, src.ino, ino, kindXattr)
+}
+
+// copyContent is copyMeta with the content.
+func (g *grafter) copyContent(ctx context.Context, src side, ino Ino, n *inode) error {
+	g.v.bytes += src.n.alloc - n.alloc
+	n.size, n.alloc, n.mtime = src.n.size, src.n.alloc, g.now
+	if err := g.copyEntries(ctx, src.ino, ino, kindChunk); err != nil {
+		return err
+	}
+	return g.copyMeta(ctx, src, ino, n)
+}
+
+// touchedPaths lists the paths that differ from a to b and for which inside holds,
+// before and after, with everything below a directory that was moved.
+func (s *Store) touchedPaths(ctx context.Context, a, b Root, inside func(string) bool) ([]string, error) {
+	changes, err := s.diff(ctx, a, b, nil, false)
+	if err != nil {
+		return nil, err
+	}
+	set := map[string]bool{}
+	add := func(p string) {
+		if inside(p) {
+			set[p] = true
+		}
+	}
+	addBelow := func(p string, _ DirEntry) error {
+		add(p)
+		return nil
+	}
+	for _, c := range changes {
+		add(c.path)
+		if c.oldPath == "" {
+			continue
+		}
+		add(c.oldPath)
+		if !c.before.n.isDir() {
+			continue
+		}
+		for _, t := range []struct {
+			root Root
+			ino  Ino
+			path string
+		}{{a, c.before.ino, c.oldPath}, {b, c.after.ino, c.path}} {
+			w := view{src: s.nodes, root: t.root.ref}
+			if err := w.descend(ctx, t.ino, t.path, addBelow); err != nil {
+				return nil, err
+			}
+		}
+	}
+	list := make([]string, 0, len(set))
+	for p := range set {
+		list = append(list, p)
+	}
+	sort.Strings(list)
+	return list, nil
+}
+
+// descend calls fn for every path below the directory ino at path. SkipDir from fn
+// leaves out what is below a directory.
+func (w view) descend(ctx context.Context, ino Ino, path string, fn func(p string, e DirEntry) error) error {
+	return w.readDir(ctx, ino, "", func(e DirEntry) error {
+		below := path + "/" + e.Name
+		if err := fn(below, e); errors.Is(err, SkipDir) {
+			return nil
+		} else if err != nil || e.Type != TypeDir {
+			return err
+		}
+		return w.descend(ctx, e.Ino, below, fn)
+	})
+}
