@@ -211,7 +211,7 @@ func (w *walker) source(n syntax.Node) string {
 	}
 	from, to := int(n.Pos().Offset()), int(n.End().Offset())
 	if from < 0 || to > len(w.src) || from >= to {
-		return "$…"
+		return "$..."
 	}
 	return w.src[from:to]
 }

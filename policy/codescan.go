@@ -71,7 +71,7 @@ const maxScans = 16
 
 // scanCode notes that code starts programs, and judges those that it names.
 func (w *walker) scanCode(base string, s *scanner, code string) {
-	if s == awkShells {
+	if s == awkShells && strings.Contains(code, ">") {
 		for _, m := range awkFile.FindAllStringSubmatch(code, maxScans) {
 			w.write(literal(m[1]), ">")
 		}

@@ -39,7 +39,7 @@ type Command struct {
 // Decision is the answer about one command.
 type Decision struct {
 	Action   Action    `json:"action"`
-	Rule     string    `json:"rule"`   // the rule of the strictest segment; "default", "opaque" or "builtin:…" where no rule of the policy decided
+	Rule     string    `json:"rule"`   // the rule of the strictest segment; "default", "opaque" or "builtin:..." where no rule of the policy decided
 	Reason   string    `json:"reason"` // a sentence for people
 	Segments []Segment `json:"segments"`
 }

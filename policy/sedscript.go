@@ -130,7 +130,7 @@ func (s *sedReader) delimited(n int) {
 	}
 }
 
-// substitute steps over s/…/…/ and looks at its flags.
+// substitute steps over s/.../.../ and looks at its flags.
 func (s *sedReader) substitute() {
 	s.delimited(2)
 	for s.i < len(s.text) {

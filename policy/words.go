@@ -379,7 +379,7 @@ func isPwd(stmts []*syntax.Stmt) bool {
 	return ok && len(c.Assigns) == 0 && len(c.Args) == 1 && c.Args[0].Lit() == "pwd"
 }
 
-// ansiC resolves the escapes of $'…'.
+// ansiC resolves the escapes of $'...'.
 func ansiC(s string) string {
 	var b strings.Builder
 	for i := 0; i < len(s); i++ {

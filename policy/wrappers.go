@@ -324,7 +324,7 @@ func (w *walker) xargs(it *item, in input) {
 func withInput(words []token, repl string) []token {
 	out := slices.Clone(words)
 	if repl == "" {
-		more := unknown("…", true)
+		more := unknown("...", true)
 		more.operand = true
 		return append(out, more)
 	}
