@@ -28,7 +28,8 @@ func newCgroup() (*cgroup, error) {
 	if err != nil {
 		return nil, err
 	}
-	g := &cgroup{path: filepath.Join(parent, "avfs-"+strconv.Itoa(os.Getpid())+"-"+rand.Text()[:12])}
+	sweepOnce.Do(func() { sweep(parent) })
+	g := &cgroup{path: filepath.Join(parent, cgroupPrefix+strconv.Itoa(os.Getpid())+"-"+rand.Text()[:12])}
 	if err := os.Mkdir(g.path, 0o755); err != nil {
 		return nil, err
 	}
@@ -36,6 +37,28 @@ func newCgroup() (*cgroup, error) {
 		return nil, errors.Join(err, os.Remove(g.path))
 	}
 	return g, nil
+}
+
+// cgroupPrefix begins the names of our cgroups; the number of the process that made
+// it follows.
+const cgroupPrefix = "avfs-"
+
+var sweepOnce sync.Once
+
+// sweep removes what processes that were killed left behind. A cgroup in use cannot
+// be removed, and one that is about to be used has a living maker.
+func sweep(parent string) {
+	dirs, err := filepath.Glob(filepath.Join(parent, cgroupPrefix+"*"))
+	if err != nil {
+		return
+	}
+	for _, dir := range dirs {
+		number, _, _ := strings.Cut(strings.TrimPrefix(filepath.Base(dir), cgroupPrefix), "-")
+		pid, err := strconv.Atoi(number)
+		if err == nil && errors.Is(unix.Kill(pid, 0), unix.ESRCH) {
+			_ = os.Remove(dir)
+		}
+	}
 }
 
 // ownCgroup returns the directory of the cgroup that this process is in.

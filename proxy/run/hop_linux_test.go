@@ -107,7 +107,19 @@ func helperFUSE() error {
 	if err := <-failed; err != nil {
 		return err
 	}
+	// The command that hung ends now, and Run's goroutine reaps it.
+	for n := 0; hasChildren() && n < 200; n++ {
+		time.Sleep(10 * time.Millisecond)
+	}
+	if hasChildren() {
+		return errors.New("the abandoned command is still there")
+	}
 	return json.NewEncoder(os.Stdout).Encode(list)
+}
+
+func hasChildren() bool {
+	err := unix.Waitid(unix.P_ALL, 0, nil, unix.WEXITED|unix.WNOHANG|unix.WNOWAIT, nil)
+	return !errors.Is(err, unix.ECHILD)
 }
 
 // The files of the test's file system; inode i+2 is file i.

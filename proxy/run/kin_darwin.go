@@ -180,6 +180,12 @@ func (k *kin) wait() *os.ProcessState {
 	return state
 }
 
+// abandon leaves a leader that SIGKILL does not end to a goroutine that reaps it
+// whenever it ends.
+func (k *kin) abandon() {
+	go func() { _, _ = k.proc.Wait() }()
+}
+
 func (k *kin) close() {}
 
 const darwinStopped, darwinZombie = 4, 5 // SSTOP and SZOMB of sys/proc.h

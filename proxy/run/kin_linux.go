@@ -26,6 +26,7 @@ type kin struct {
 	sole   bool
 
 	orphaned bool // orphans go to another process than this one
+	dying    bool // the last look saw adopted processes that will soon have to be reaped
 
 	before map[int]uint64 // children that this process had before, pid to start; only for sole
 	known  map[int]uint64 // descendants seen so far, pid to start
@@ -139,7 +140,7 @@ func (k *kin) empty() bool {
 		return err != nil || p.sid == own
 	})
 	host.mu.Unlock()
-	return len(others) == 0 || len(k.live()) == 0
+	return len(others) == 0 || len(k.live()) == 0 && !k.dying
 }
 
 // live lists the living descendants without the leader, and reaps dead ones.
@@ -189,6 +190,7 @@ func (k *kin) claim(all []process) []process {
 	}
 	closeOver(all, mine, sids, add)
 	strange = slices.DeleteFunc(strange, func(p process) bool { return mine[p.pid].pid == p.pid })
+	k.dying = k.anyDying(strange)
 	for _, p := range k.strays(strange) {
 		add(p)
 	}
@@ -212,6 +214,18 @@ func (k *kin) seed(all []process, add func(process)) (strange []process) {
 		}
 	}
 	return strange
+}
+
+// anyDying reports whether a process of unknown origin is ending that nobody but
+// reap will wait for. The caller holds host.mu.
+func (k *kin) anyDying(strange []process) bool {
+	if !slices.ContainsFunc(strange, process.ending) {
+		return false
+	}
+	held, err := ownPidfds()
+	return err == nil && held[k.leader] && slices.ContainsFunc(strange, func(p process) bool {
+		return p.ending() && !held[p.pid]
+	})
 }
 
 // strays picks, from children of unknown origin, those that can only have been
@@ -332,6 +346,18 @@ func (k *kin) wait() *os.ProcessState {
 		return nil
 	}
 	return state
+}
+
+// abandon leaves a leader that SIGKILL does not end, such as one in a hung file
+// system, to a goroutine that reaps it whenever it ends.
+func (k *kin) abandon() {
+	go func() {
+		_, _ = k.proc.Wait()
+		if k.group != nil {
+			// Else the next process that uses cgroups sweeps it.
+			_ = k.group.removeTree()
+		}
+	}()
 }
 
 // close ends the tracking.

@@ -12,9 +12,14 @@ import (
 // process is one line of the process table.
 type process struct {
 	pid, ppid, pgid, sid int
-	state                byte   // as in proc(5): R, S, D, T, Z ...
+	state                byte // as in proc(5): R, S, D, T, Z ...
+	exiting              bool
 	start                uint64 // when it started, in units of the system; with pid it names one process for ever
 }
+
+// ending reports whether the process is on its way out: it has no memory any more,
+// and so no environment to be known by.
+func (p process) ending() bool { return p.exiting && !p.dead() }
 
 // dead reports whether the process has ended and only waits to be reaped.
 func (p process) dead() bool { return p.state == 'Z' || p.state == 'X' }
@@ -106,10 +111,4 @@ func (k *kin) leaked(leaderEnded bool) []Leftover {
 		list = append(list, Leftover{PID: p.pid, Command: commandOf(p.pid)})
 	}
 	return list
-}
-
-// abandon leaves a leader that SIGKILL does not end, such as one in a hung file
-// system, to a goroutine that reaps it whenever it ends.
-func (k *kin) abandon() {
-	go func() { _, _ = k.proc.Wait() }()
 }

@@ -46,7 +46,8 @@ func lookup(name, dir string, env []string) (string, error) {
 		if err == nil {
 			return candidate, nil
 		}
-		if shellCode(err) == ExitNotExecutable && errors.Is(found, errNotFound) {
+		// A directory of PATH that may not be searched has nothing, as in bash.
+		if exists(under(dir, candidate)) && errors.Is(found, errNotFound) {
 			found = err
 		}
 	}
@@ -58,6 +59,11 @@ func under(dir, path string) string {
 		return path
 	}
 	return dir + "/" + path
+}
+
+func exists(path string) bool {
+	_, err := os.Stat(path)
+	return err == nil
 }
 
 // executable returns nil if this process may execute the file.

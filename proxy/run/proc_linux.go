@@ -23,7 +23,7 @@ func readProcess(pid int) (process, error) {
 	return parseStat(pid, line)
 }
 
-// parseStat takes the fields 3 to 6 and 22. The second field, the name in
+// parseStat takes the fields 3 to 6, 9 and 22. The second field, the name in
 // parentheses, may hold anything.
 func parseStat(pid int, line []byte) (process, error) {
 	end := bytes.LastIndexByte(line, ')')
@@ -31,7 +31,8 @@ func parseStat(pid int, line []byte) (process, error) {
 		return process{}, errStat
 	}
 	f := bytes.Fields(line[end+1:])
-	const first, start = 3, 22
+	const first, flags, start = 3, 9, 22
+	const pfExiting = 4 // PF_EXITING of linux/sched.h
 	if len(f) <= start-first || len(f[0]) != 1 {
 		return process{}, errStat
 	}
@@ -43,7 +44,11 @@ func parseStat(pid int, line []byte) (process, error) {
 		}
 		*dst = n
 	}
-	var err error
+	bits, err := strconv.ParseUint(string(f[flags-first]), 10, 64)
+	if err != nil {
+		return process{}, errStat
+	}
+	p.exiting = bits&pfExiting != 0
 	if p.start, err = strconv.ParseUint(string(f[start-first]), 10, 64); err != nil {
 		return process{}, errStat
 	}
@@ -141,6 +146,9 @@ func hasEnv(pid int, entry string) bool {
 		// is ending.
 		args, err := readSmall(base+"/cmdline", buf[:])
 		if err != nil || len(args) > 0 || time.Now().After(end) {
+			return false
+		}
+		if p, err := readProcess(pid); err != nil || p.exiting {
 			return false
 		}
 	}
