@@ -152,3 +152,6 @@ func (s *Store) vacuumStep(pages int) error {
 	err := s.writer.db.Exec(fmt.Sprintf(`PRAGMA incremental_vacuum(%d)`, pages))
 	return errors.Join(err, s.writer.rollback())
 }
+
+// FreeSpace implements kv.FreeSpacer.
+func (s *Store) FreeSpace() (int64, error) { return freeSpace(s.path) }
