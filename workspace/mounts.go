@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"os"
 	"path/filepath"
 	"sort"
 	"time"
@@ -69,7 +70,11 @@ func (o *Owner) use(ctx context.Context, vault string, readOnly bool) (point str
 		}
 	}
 	o.mu.Unlock()
-	m, err := o.mountAt(ctx, vault, o.w.MountPoint(vault, readOnly), readOnly, true)
+	place := o.w.MountPoint(vault, readOnly)
+	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
+		return "", nil, err
+	}
+	m, err := o.mountAt(ctx, vault, place, readOnly, true)
 	if err != nil {
 		return "", nil, err
 	}

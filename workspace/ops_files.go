@@ -12,7 +12,6 @@ import (
 	"unicode/utf8"
 
 	"github.com/agentvfs/avfs/engine"
-	"github.com/agentvfs/avfs/engine/kv"
 )
 
 // Entry describes one file, directory or other inode at a path.
@@ -76,6 +75,26 @@ func (o *Owner) at(ctx context.Context, vault, checkpoint string) (tree, error) 
 	return o.store.Snapshot(cp.Root), nil
 }
 
+// lookIn finds the state that a path of a reading request is in, and the path
+// there. With past, PATH@CHECKPOINT is PATH in that checkpoint where nothing has
+// that very name.
+func (o *Owner) lookIn(ctx context.Context, t tree, vault string, past bool, p string) (tree, string, error) {
+	i := strings.LastIndexByte(p, '@')
+	if !past || i <= 0 || i == len(p)-1 {
+		return t, p, nil
+	}
+	_, err := t.Resolve(ctx, p, false)
+	if engine.KindOf(err) != engine.NotFound {
+		return t, p, nil // what is wrong with it shows when it is used
+	}
+	old, cerr := o.at(ctx, vault, p[i+1:])
+	if engine.KindOf(cerr) == engine.CheckpointNotFound {
+		return nil, "", &engine.Error{Kind: engine.NotFound, Op: "find", Path: p,
+			Err: fmt.Errorf("no such file or directory, and no checkpoint %s of %s", p[i+1:], p[:i])}
+	}
+	return old, p[:i], cerr
+}
+
 func entry(ctx context.Context, t tree, p string, a engine.Attr) (Entry, error) {
 	e := Entry{
 		Type: typeNames[a.Mode&engine.TypeMask], Mode: fmt.Sprintf("%04o", a.Mode&0o7777), Size: a.Size, Blocks: a.Blocks,
@@ -99,6 +118,7 @@ func entry(ctx context.Context, t tree, p string, a engine.Attr) (Entry, error) 
 type PathRequest struct {
 	Vault      string   `json:"vault"`
 	Checkpoint string   `json:"checkpoint,omitempty"`
+	Past       bool     `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
 	Paths      []string `json:"paths"`
 	Recursive  bool     `json:"recursive,omitempty"`
 	Parents    bool     `json:"parents,omitempty"`
@@ -117,7 +137,11 @@ var OpList = Op[PathRequest, []Entry]{Name: "fs.list", Run: func(ctx context.Con
 	}
 	list := []Entry{}
 	for _, p := range req.Paths {
-		if list, err = appendList(ctx, t, list, p); err != nil {
+		in, p, err := o.lookIn(ctx, t, req.Vault, req.Past, p)
+		if err != nil {
+			return nil, err
+		}
+		if list, err = appendList(ctx, in, list, p); err != nil {
 			return nil, err
 		}
 	}
@@ -156,11 +180,15 @@ var OpStat = Op[PathRequest, []Entry]{Name: "fs.stat", Run: func(ctx context.Con
 	}
 	list := []Entry{}
 	for _, p := range req.Paths {
-		a, err := t.Resolve(ctx, p, req.Follow)
+		in, p, err := o.lookIn(ctx, t, req.Vault, req.Past, p)
 		if err != nil {
 			return nil, err
 		}
-		e, err := entry(ctx, t, p, a)
+		a, err := in.Resolve(ctx, p, req.Follow)
+		if err != nil {
+			return nil, err
+		}
+		e, err := entry(ctx, in, p, a)
 		if err != nil {
 			return nil, err
 		}
@@ -177,11 +205,15 @@ var OpTree = Op[PathRequest, []Entry]{Name: "fs.tree", Run: func(ctx context.Con
 	}
 	list := []Entry{}
 	for _, top := range req.Paths {
+		t, top, err := o.lookIn(ctx, t, req.Vault, req.Past, top)
+		if err != nil {
+			return nil, err
+		}
 		base := strings.Count(path.Clean("/"+top), "/")
 		if path.Clean("/"+top) == "/" {
 			base = 0
 		}
-		err := t.Walk(ctx, top, func(p string, a engine.Attr) error {
+		err = t.Walk(ctx, top, func(p string, a engine.Attr) error {
 			depth := 0
 			if p != "" {
 				depth = strings.Count(p, "/") + 1 - base
@@ -208,7 +240,11 @@ var OpRead = Op[PathRequest, Nothing]{Name: "fs.read", Run: func(ctx context.Con
 		return Nothing{}, err
 	}
 	for _, p := range req.Paths {
-		if err := readFile(ctx, t, p, s.out()); err != nil {
+		in, p, err := o.lookIn(ctx, t, req.Vault, req.Past, p)
+		if err != nil {
+			return Nothing{}, err
+		}
+		if err := readFile(ctx, in, p, s.out()); err != nil {
 			return Nothing{}, err
 		}
 	}

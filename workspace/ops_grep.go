@@ -17,6 +17,7 @@ type GrepRequest struct {
 	Pattern    string   `json:"pattern"`
 	Fixed      bool     `json:"fixed,omitempty"` // the pattern is a plain text
 	IgnoreCase bool     `json:"ignore_case,omitempty"`
+	Past       bool     `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
 	Paths      []string `json:"paths"`
 }
 
@@ -47,7 +48,11 @@ var OpGrep = Op[GrepRequest, []GrepMatch]{Name: "fs.grep", Run: func(ctx context
 	}
 	matches := []GrepMatch{}
 	for _, top := range req.Paths {
-		err := t.Walk(ctx, top, func(p string, a engine.Attr) error {
+		t, top, err := o.lookIn(ctx, t, req.Vault, req.Past, top)
+		if err != nil {
+			return nil, err
+		}
+		err = t.Walk(ctx, top, func(p string, a engine.Attr) error {
 			if !a.IsRegular() {
 				return nil
 			}

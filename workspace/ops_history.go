@@ -180,6 +180,8 @@ func (o *Owner) state(ctx context.Context, vault, name string) (engine.Root, fun
 type ForkDiffRequest struct {
 	Vault string   `json:"vault"`
 	Paths []string `json:"paths,omitempty"`
+	Times bool     `json:"times,omitempty"`
+	Limit int      `json:"limit,omitempty"`
 }
 
 // OpForkDiff lists what changed in a fork since it was made.
@@ -199,7 +201,7 @@ var OpForkDiff = Op[ForkDiffRequest, DiffResult]{Name: "diff.fork",
 			return DiffResult{}, err
 		}
 		defer v.Unpin(to)
-		changes, total, err := o.store.Diff(ctx, from, to, &engine.DiffOptions{Paths: req.Paths})
+		changes, total, err := o.store.Diff(ctx, from, to, &engine.DiffOptions{Paths: req.Paths, Times: req.Times, Limit: req.Limit})
 		return DiffResult{Changes: changes, Total: total}, err
 	}}
 

@@ -195,6 +195,33 @@ type MountRequest struct {
 	ReadOnly   bool   `json:"read_only,omitempty"`
 }
 
+// OpHoldMount mounts a vault, writes the MountInfo as a line of JSON to the output
+// stream, and stays until the mount ends; when the caller goes away it ends the
+// mount.
+var OpHoldMount = Op[MountRequest, MountInfo]{Name: "mount.hold", Long: true,
+	Run: func(ctx context.Context, o *Owner, req MountRequest, s Streams) (MountInfo, error) {
+		m, err := o.mountAt(ctx, req.Vault, req.Mountpoint, req.ReadOnly, false)
+		if err != nil {
+			return MountInfo{}, err
+		}
+		line, err := json.Marshal(m.info)
+		if err == nil {
+			_, err = s.out().Write(append(line, '\n'))
+		}
+		if err == nil {
+			select {
+			case <-m.m.Done():
+				return m.info, nil
+			case <-ctx.Done():
+			}
+		}
+		_, uerr := o.unmount(context.WithoutCancel(ctx), req.Mountpoint, true)
+		if engine.KindOf(uerr) == NotMounted {
+			uerr = nil
+		}
+		return m.info, errors.Join(err, uerr)
+	}}
+
 // OpMount mounts a vault and returns when it is usable.
 var OpMount = Op[MountRequest, MountInfo]{Name: "mount", Long: true,
 	Run: func(ctx context.Context, o *Owner, req MountRequest, _ Streams) (MountInfo, error) {
@@ -230,6 +257,7 @@ func runOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpExec)
 	add(all, OpMount)
+	add(all, OpHoldMount)
 	add(all, OpUnmount)
 	return all
 }
@@ -242,6 +270,33 @@ func (w *Workspace) Mount(ctx context.Context, req MountRequest) (MountInfo, err
 	}
 	req.Mountpoint = point
 	return CallVault(ctx, w, req.Vault, OpMount, func(v string) MountRequest { req.Vault = v; return req }, Streams{})
+}
+
+// HoldMount is Mount for as long as ctx and this process live. told is called once
+// the vault is visible; an error of it ends the mount.
+func (w *Workspace) HoldMount(ctx context.Context, req MountRequest, told func(MountInfo) error) error {
+	point, err := absPoint(req.Mountpoint)
+	if err != nil {
+		return err
+	}
+	req.Mountpoint = point
+	_, err = CallVault(ctx, w, req.Vault, OpHoldMount, func(v string) MountRequest { req.Vault = v; return req },
+		Streams{Out: mountLine{told}})
+	if ctx.Err() != nil {
+		return nil // that is how a held mount ends
+	}
+	return err
+}
+
+// mountLine passes on the line that OpHoldMount writes.
+type mountLine struct{ told func(MountInfo) error }
+
+func (m mountLine) Write(line []byte) (int, error) {
+	var info MountInfo
+	if err := json.Unmarshal(line, &info); err != nil {
+		return 0, err
+	}
+	return len(line), m.told(info)
 }
 
 // Owners asks every live owner in the workspace who it is.

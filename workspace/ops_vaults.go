@@ -316,17 +316,56 @@ func (w *Workspace) DeleteVault(ctx context.Context, vault string) (DeleteResult
 	return res, err
 }
 
+// StopOwner asks the owner of a store to end, waits until it has let go of the
+// store, and reports whether there was one.
+func (w *Workspace) StopOwner(ctx context.Context, store string) (stopped bool, err error) {
+	deadline := time.Now().Add(w.cfg.LockWait + shutdownWait)
+	for {
+		r := dial(ctx, store)
+		if r == nil {
+			break
+		}
+		stopped = true
+		_, err := r.call(ctx, opStop.Name, []byte("{}"), Streams{})
+		if err != nil && !errors.Is(err, errNotStarted) && engine.KindOf(err) != OwnerLost {
+			return true, err
+		}
+		if err := pause(ctx, deadline, store); err != nil {
+			return true, err
+		}
+	}
+	for stopped { // it closes the store after it has stopped listening
+		o, err := w.open(store)
+		if err == nil {
+			return true, o.release()
+		}
+		if engine.KindOf(err) != engine.Locked {
+			return true, err
+		}
+		if err := pause(ctx, deadline, store); err != nil {
+			return true, err
+		}
+	}
+	return stopped, nil
+}
+
+// pause waits a little, and fails when the deadline has passed.
+func pause(ctx context.Context, deadline time.Time, store string) error {
+	if time.Now().After(deadline) {
+		return &engine.Error{Kind: engine.Locked, Op: "wait for the owner", Path: store}
+	}
+	select {
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-time.After(retryPause):
+		return nil
+	}
+}
+
 // removeStore deletes a store without vaults.
 func (w *Workspace) removeStore(ctx context.Context, store string) error {
-	deadline := time.Now().Add(w.cfg.LockWait)
-	for listening(store) {
-		if _, err := Call(ctx, w, store, opStop, Nothing{}, Streams{}); err != nil && engine.KindOf(err) != OwnerLost {
-			return err
-		}
-		if time.Now().After(deadline) {
-			return &engine.Error{Kind: engine.Locked, Op: "delete store", Path: store}
-		}
-		time.Sleep(retryPause)
+	if _, err := w.StopOwner(ctx, store); err != nil {
+		return err
 	}
 	o, err := w.openWait(ctx, store)
 	if err != nil {

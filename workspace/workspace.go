@@ -177,7 +177,7 @@ func (w *Workspace) Current() (string, error) {
 	if !errors.Is(err, fs.ErrNotExist) {
 		return "", err
 	}
-	names, err := w.names()
+	names, err := w.Names()
 	if err != nil {
 		return "", err
 	}
@@ -200,9 +200,9 @@ func (w *Workspace) Use(vault string) error {
 	return writeFile(filepath.Join(w.cfg.Home, "current"), name+"\n")
 }
 
-// names lists the vaults that have a file of their own: first vaults of stores,
-// and forks.
-func (w *Workspace) names() ([]string, error) {
+// Names lists the vaults that have a file of their own, first vaults of stores and
+// forks, without opening any.
+func (w *Workspace) Names() ([]string, error) {
 	entries, err := os.ReadDir(w.vaultsDir())
 	if errors.Is(err, fs.ErrNotExist) {
 		return nil, nil

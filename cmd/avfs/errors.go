@@ -1,0 +1,129 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"slices"
+	"strings"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/workspace"
+)
+
+// Kinds of errors that only the command line has.
+const (
+	kindUsage   engine.Kind = "Usage"
+	kindDamaged engine.Kind = "Damaged" // a check found damage
+)
+
+// usageError says that the command line makes no sense.
+func usageError(format string, args ...any) error {
+	return &engine.Error{Kind: kindUsage, Err: fmt.Errorf(format, args...)}
+}
+
+// ended is a command that has printed its result and ends with a code of its own.
+type ended struct{ code int }
+
+func (e *ended) Error() string { return fmt.Sprintf("exit code %d", e.code) }
+
+// finish reports a failure, if there is one, and gives the exit code.
+func (a *app) finish(err error) int {
+	var e *ended
+	switch {
+	case err == nil:
+		return exitOK
+	case errors.As(err, &e):
+		return e.code
+	}
+	fault := workspace.NewFault(err)
+	hint := a.hint(fault, err)
+	if a.flags.JSON {
+		if hint != "" {
+			fault.Details["hint"] = hint
+		}
+		if perr := a.printJSON(fault); perr != nil {
+			a.warn("%v", perr)
+		}
+		return exitOf(fault.Kind)
+	}
+	a.warn("%s", fault.Message)
+	if hint != "" {
+		fmt.Fprintln(a.stderr, "hint:", hint)
+	}
+	return exitOf(fault.Kind)
+}
+
+// hint says what to do about a failure, where something can be done.
+func (a *app) hint(f *workspace.Fault, err error) string {
+	switch f.Kind {
+	case engine.VaultNotFound:
+		return a.vaultHint(f, err)
+	case engine.CheckpointNotFound:
+		return "list them with: avfs checkpoint list"
+	case engine.Locked:
+		return "wait for the other process, or end it"
+	case engine.Drift:
+		return "take it back all the same with: avfs undo --force"
+	case workspace.VersionSkew:
+		return "end the owner with: avfs serve --stop"
+	case engine.NotEmpty, engine.Busy:
+		if _, ok := f.Details["pids"]; ok {
+			return "end these processes, or use: avfs unmount --force"
+		}
+	}
+	return ""
+}
+
+// vaultHint names vaults that may have been meant.
+func (a *app) vaultHint(f *workspace.Fault, err error) string {
+	var e *engine.Error
+	w, werr := a.workspace()
+	if werr != nil || !errors.As(err, &e) || e.Path == "" {
+		return ""
+	}
+	names, werr := w.Names()
+	if werr != nil || len(names) == 0 {
+		return "create one with: avfs vault create NAME"
+	}
+	near := similar(e.Path, names)
+	if len(near) == 0 {
+		return "list the vaults with: avfs vault list"
+	}
+	f.Details["similar"] = near
+	return "did you mean " + strings.Join(near, ", ") + "?"
+}
+
+// similar returns the names that a typing mistake may have turned into name.
+func similar(name string, names []string) []string {
+	var near []string
+	for _, n := range names {
+		lower, want := strings.ToLower(n), strings.ToLower(name)
+		if distance(lower, want) <= max(1, len(name)/3) || len(name) > 2 && strings.HasPrefix(lower, want) {
+			near = append(near, n)
+		}
+	}
+	slices.Sort(near)
+	return near[:min(len(near), 5)]
+}
+
+// distance counts the insertions, deletions and replacements of bytes between two
+// names (Levenshtein).
+func distance(a, b string) int {
+	row := make([]int, len(b)+1)
+	for j := range row {
+		row[j] = j
+	}
+	for i := range len(a) {
+		diagonal := row[0]
+		row[0] = i + 1
+		for j := range len(b) {
+			cost := diagonal
+			if a[i] != b[j] {
+				cost++
+			}
+			diagonal = row[j+1]
+			row[j+1] = min(cost, row[j]+1, row[j+1]+1)
+		}
+	}
+	return row[len(b)]
+}

@@ -1,0 +1,202 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"strings"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/policy"
+	"github.com/agentvfs/avfs/proxy"
+	"github.com/agentvfs/avfs/workspace"
+)
+
+type proxyCmds struct {
+	Exec execCmd `cmd:"" help:"Run a command in a vault and report what it changed."`
+}
+
+type execCmd struct {
+	Fork       string   `help:"Make this fork of the vault and run in it." placeholder:"NAME"`
+	Cwd        string   `help:"Working directory in the vault." default:"/" placeholder:"DIR"`
+	Timeout    string   `help:"End the command after this time; 0 is never." default:"300s" placeholder:"DURATION"`
+	Readonly   bool     `help:"Every write fails."`
+	Checkpoint string   `help:"Keep the state before under a checkpoint: auto (as the policy says), always or never." enum:"auto,always,never" default:"auto"`
+	Shell      string   `help:"Run this script instead of a command." placeholder:"SCRIPT"`
+	Stdin      bool     `help:"Pass standard input on; without it the command's input is empty."`
+	Env        []string `help:"Set a variable; without a value it is taken from our environment." placeholder:"NAME[=VALUE]" sep:"none"`
+	Combined   bool     `help:"Keep both output streams in one, in their true order."`
+	NoWait     bool     `help:"Fail while another command runs in the vault."`
+	DryRun     bool     `help:"Decide by policy and run nothing."`
+	Changes    int      `help:"Report at most so many changed files; -1 is all." default:"1000" placeholder:"N"`
+	Command    []string `arg:"" optional:"" help:"The command, behind --."`
+}
+
+func (c *execCmd) run(a *app) error {
+	req, err := c.request(a)
+	if err != nil {
+		return err
+	}
+	w, err := a.workspace()
+	if err != nil {
+		return err
+	}
+	rules, err := loadPolicy(w)
+	if err != nil {
+		return err
+	}
+	ctx, signals := newRelay(a.ctx)
+	defer signals.close()
+	req.Interrupt = signals.forward
+	p := &proxy.Proxy{Workspace: w, Policy: rules, Observe: func(s proxy.State) {
+		a.trace("exec: %s", s)
+		if s == proxy.Executing {
+			signals.started()
+		}
+	}}
+	if a.flags.JSON {
+		env := p.Exec(ctx, req)
+		if err := a.printJSON(env); err != nil {
+			return err
+		}
+		return &ended{exitOfExec(env)}
+	}
+	surviveBrokenPipe()
+	out := &live{out: a.stdout, err: a.stderr, broken: func() { signals.pass(brokenPipe) }}
+	req.Stdout, req.Stderr = out.stdout, out.stderr
+	env := p.Exec(ctx, req)
+	a.summarise(env)
+	if out.fail != nil {
+		return out.fail
+	}
+	return &ended{exitOfExec(env)}
+}
+
+// request turns flags into a request.
+func (c *execCmd) request(a *app) (proxy.Request, error) {
+	req := proxy.Request{
+		Vault: a.flags.Vault, Fork: c.Fork, Argv: c.Command, Shell: c.Shell, Cwd: c.Cwd, Checkpoint: proxy.Checkpoint(c.Checkpoint),
+		ReadOnly: c.Readonly, NoWait: c.NoWait, Combined: c.Combined, DryRun: c.DryRun, Changes: c.Changes,
+	}
+	if (len(c.Command) == 0) == (c.Shell == "") {
+		return req, usageError("give a command behind --, or a script with --shell: avfs exec -- ls -l")
+	}
+	timeout, err := time.ParseDuration(c.Timeout)
+	switch {
+	case c.Timeout == "0":
+		req.Timeout = -1
+	case err != nil || timeout < 0:
+		return req, usageError("a timeout is a duration such as 90s or 5m, not %q", c.Timeout)
+	case timeout == 0:
+		req.Timeout = -1
+	default:
+		req.Timeout = timeout
+	}
+	if c.Changes == 0 {
+		return req, usageError("--changes is a number above 0, or -1 for all")
+	}
+	for _, kv := range c.Env {
+		name, _, ok := strings.Cut(kv, "=")
+		if name == "" {
+			return req, usageError("--env takes NAME or NAME=VALUE, not %q", kv)
+		}
+		if ok {
+			req.Env = append(req.Env, kv)
+		} else if value, set := a.lookupEnv(name); set {
+			req.Env = append(req.Env, name+"="+value)
+		}
+	}
+	if c.Stdin {
+		req.Stdin = a.stdin
+	}
+	return req, nil
+}
+
+// loadPolicy reads the user's policy, which replaces the one that ships with avfs.
+// One that cannot be read is an error: what it forbids must not run.
+func loadPolicy(w *workspace.Workspace) (*policy.Policy, error) {
+	text, err := os.ReadFile(w.PolicyFile())
+	if errors.Is(err, fs.ErrNotExist) {
+		return policy.Default(), nil
+	}
+	if err != nil {
+		return nil, err
+	}
+	p, err := policy.Parse(text)
+	if err != nil {
+		return nil, &engine.Error{Kind: engine.Invalid, Op: "policy", Path: w.PolicyFile(), Err: err}
+	}
+	return p, nil
+}
+
+// summarise tells people how an execution went, on standard error.
+func (a *app) summarise(env *proxy.Envelope) {
+	if env.Error != nil {
+		a.warn("%s", env.Error.Message)
+		if hint := a.hint(env.Error, env.Error.Err()); hint != "" {
+			fmt.Fprintln(a.stderr, "hint:", hint)
+		}
+	}
+	switch env.Status {
+	case proxy.StatusDenied, proxy.StatusApprovalRequired:
+		a.warn("%s: %s (rule %s)", strings.ReplaceAll(string(env.Status), "_", " "), env.Decision.Reason, env.Decision.Rule)
+		return
+	case proxy.StatusError:
+		return
+	}
+	if a.flags.Quiet {
+		return
+	}
+	fmt.Fprintf(a.stderr, "avfs: %s\n", execLine(env))
+	changeLines(a.stderr, env.ChangedFiles, shownChanges, env.ChangedTotal)
+}
+
+// execLine is the one line about an execution.
+func execLine(env *proxy.Envelope) string {
+	parts := []string{strings.ReplaceAll(string(env.Status), "_", " ")}
+	if env.ExitCode != nil && *env.ExitCode != 0 {
+		parts[0] += fmt.Sprintf(" with exit code %d", *env.ExitCode)
+	}
+	if env.Signal != nil {
+		parts[0] += " by " + *env.Signal
+	}
+	if env.ExitCode != nil {
+		parts = append(parts, (time.Duration(env.DurationMS) * time.Millisecond).String())
+	}
+	if env.Decision.Action != policy.Allow {
+		parts = append(parts, string(env.Decision.Action)+" by rule "+env.Decision.Rule)
+	}
+	if env.Checkpoint != "" {
+		parts = append(parts, "checkpoint "+env.Checkpoint)
+	}
+	if env.ExitCode != nil {
+		parts = append(parts, fmt.Sprintf("%d changed", env.ChangedTotal))
+	}
+	return strings.Join(parts, ", ")
+}
+
+// live passes a command's output on as it comes.
+type live struct {
+	out, err io.Writer
+	broken   func() // called once, when nobody reads the output any more
+	gone     bool   // of stdout; only its goroutine uses it
+	fail     error  // why output could not be passed on; a reader that has gone is no failure
+}
+
+func (l *live) stdout(p []byte) {
+	if l.gone {
+		return
+	}
+	if _, err := l.out.Write(p); err != nil {
+		l.gone = true
+		if !isBrokenPipe(err) {
+			l.fail = err
+		}
+		l.broken()
+	}
+}
+
+func (l *live) stderr(p []byte) { _, _ = l.err.Write(p) } // there is nowhere to tell it

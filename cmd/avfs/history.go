@@ -1,0 +1,233 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"strconv"
+	"strings"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/workspace"
+)
+
+type checkpointCmds struct {
+	Save    checkpointSaveCmd    `cmd:"" aliases:"create" help:"Keep the present state."`
+	List    checkpointListCmd    `cmd:"" aliases:"ls" help:"List the kept states, oldest first."`
+	Restore checkpointRestoreCmd `cmd:"" help:"Bring a kept state back, as a whole or some paths of it."`
+	Diff    checkpointDiffCmd    `cmd:"" help:"List what changed since a kept state, or between two."`
+	Delete  checkpointDeleteCmd  `cmd:"" aliases:"rm" help:"Delete a kept state."`
+	Info    checkpointInfoCmd    `cmd:"" help:"Describe a kept state."`
+}
+
+// onCheckpoint binds a request about checkpoints to a vault.
+func onCheckpoint(req workspace.CheckpointRequest) func(string) workspace.CheckpointRequest {
+	return func(v string) workspace.CheckpointRequest { req.Vault = v; return req }
+}
+
+type checkpointSaveCmd struct {
+	Name    string `arg:"" optional:"" help:"A name for it, unique in the vault."`
+	Message string `short:"m" help:"What it is for." placeholder:"TEXT"`
+}
+
+func (c *checkpointSaveCmd) run(a *app) error {
+	cp, err := call(a, workspace.OpCheckpointSave, onCheckpoint(workspace.CheckpointRequest{Name: c.Name, Message: c.Message}), workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(cp, func(w io.Writer) { fmt.Fprintf(w, "saved checkpoint %s\n", label(cp)) })
+}
+
+// label is a checkpoint's id with its name.
+func label(cp engine.Checkpoint) string {
+	if cp.Name == "" {
+		return cp.ID
+	}
+	return cp.ID + " (" + safe(cp.Name) + ")"
+}
+
+type checkpointListCmd struct{}
+
+func (checkpointListCmd) run(a *app) error {
+	list, err := call(a, workspace.OpCheckpointList, func(v string) workspace.InVault { return workspace.InVault{Vault: v} }, workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(list, func(w io.Writer) {
+		rows := [][]string{{"ID", "NAME", "SAVED", "FILES", "SIZE", "MESSAGE"}}
+		for _, cp := range list {
+			rows = append(rows, []string{cp.ID, safe(cp.Name), clock(cp.At), strconv.FormatInt(cp.Files, 10), size(cp.Bytes), safe(cp.Message)})
+		}
+		table(w, rows)
+	})
+}
+
+type checkpointInfoCmd struct {
+	ID string `arg:"" help:"Id or name of the checkpoint."`
+}
+
+func (c *checkpointInfoCmd) run(a *app) error {
+	cp, err := call(a, workspace.OpCheckpointInfo, onCheckpoint(workspace.CheckpointRequest{ID: c.ID}), workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(cp, func(w io.Writer) {
+		table(w, [][]string{
+			{"id", cp.ID}, {"name", safe(cp.Name)}, {"saved", clock(cp.At)}, {"message", safe(cp.Message)},
+			{"files", strconv.FormatInt(cp.Files, 10)}, {"size", size(cp.Bytes)}, {"root", cp.Root.String()},
+		})
+	})
+}
+
+type checkpointDeleteCmd struct {
+	ID string `arg:"" help:"Id or name of the checkpoint."`
+}
+
+func (c *checkpointDeleteCmd) run(a *app) error {
+	cp, err := call(a, workspace.OpCheckpointDelete, onCheckpoint(workspace.CheckpointRequest{ID: c.ID}), workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(cp, func(w io.Writer) { fmt.Fprintf(w, "deleted checkpoint %s\n", label(cp)) })
+}
+
+type checkpointRestoreCmd struct {
+	ID    string   `arg:"" help:"Id or name of the checkpoint."`
+	Paths []string `arg:"" optional:"" name:"path" help:"Restore only these and what is below them."`
+}
+
+func (c *checkpointRestoreCmd) run(a *app) error {
+	req := workspace.CheckpointRequest{ID: c.ID, Paths: c.Paths}
+	res, err := call(a, workspace.OpCheckpointRestore, onCheckpoint(req), workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(res, func(w io.Writer) { describeRestore(w, "restored "+safe(c.ID), res) })
+}
+
+func describeRestore(w io.Writer, what string, res engine.RestoreResult) {
+	if res.Changed == 0 {
+		fmt.Fprintf(w, "%s: nothing differs\n", what)
+		return
+	}
+	fmt.Fprintf(w, "%s: %d changed\n", what, res.Changed)
+	changeLines(w, res.Changes, shownChanges, res.Changed)
+	if res.UndoCheckpoint != "" {
+		fmt.Fprintf(w, "the state before is checkpoint %s\n", res.UndoCheckpoint)
+	}
+}
+
+// shownChanges is how many changes a summary lists.
+const shownChanges = 20
+
+type checkpointDiffCmd struct {
+	ID    string   `arg:"" help:"Id or name of the checkpoint."`
+	Rest  []string `arg:"" optional:"" name:"id2-or-path" help:"A second checkpoint, by default the present state, and paths to look at."`
+	Times bool     `help:"List files of which only the time changed, too."`
+}
+
+func (c *checkpointDiffCmd) run(a *app) error {
+	to, paths := "", c.Rest
+	if len(paths) > 0 {
+		is, err := a.isCheckpoint(paths[0])
+		if err != nil {
+			return err
+		}
+		if is {
+			to, paths = paths[0], paths[1:]
+		}
+	}
+	res, err := a.diff(workspace.DiffRequest{From: c.ID, To: to, Paths: paths, Times: c.Times})
+	if err != nil {
+		return err
+	}
+	return a.print(res.Changes, func(w io.Writer) { changeLines(w, res.Changes, 0, res.Total) })
+}
+
+// isCheckpoint reports whether an argument that may be a checkpoint or a path is
+// a checkpoint. What looks like the id of one is never a path.
+func (a *app) isCheckpoint(arg string) (bool, error) {
+	if strings.ContainsRune(arg, '/') || arg == "." {
+		return false, nil
+	}
+	_, err := call(a, workspace.OpCheckpointInfo, onCheckpoint(workspace.CheckpointRequest{ID: arg}), workspace.Streams{})
+	if engine.KindOf(err) != engine.CheckpointNotFound {
+		return err == nil, err
+	}
+	if _, perr := strconv.ParseUint(strings.TrimPrefix(arg, "c"), 10, 63); perr == nil && strings.HasPrefix(arg, "c") {
+		return false, err
+	}
+	return false, nil
+}
+
+func (a *app) diff(req workspace.DiffRequest) (workspace.DiffResult, error) {
+	return call(a, workspace.OpDiff, func(v string) workspace.DiffRequest { req.Vault = v; return req }, workspace.Streams{})
+}
+
+type diffCmd struct {
+	From  string `arg:"" optional:"" help:"A checkpoint, or vault:NAME. Without it a fork is compared with the state it began with."`
+	To    string `arg:"" optional:"" help:"A checkpoint, or vault:NAME; by default the present state."`
+	Times bool   `help:"List files of which only the time changed, too."`
+	Limit int    `short:"n" help:"List at most so many; 0 is no limit." placeholder:"N"`
+}
+
+func (c *diffCmd) run(a *app) error {
+	var res workspace.DiffResult
+	var err error
+	if c.From == "" {
+		res, err = call(a, workspace.OpForkDiff, func(v string) workspace.ForkDiffRequest {
+			return workspace.ForkDiffRequest{Vault: v, Times: c.Times, Limit: c.Limit}
+		}, workspace.Streams{})
+	} else {
+		res, err = a.diff(workspace.DiffRequest{From: c.From, To: c.To, Times: c.Times, Limit: c.Limit})
+	}
+	if err != nil {
+		return err
+	}
+	return a.print(res, func(w io.Writer) { changeLines(w, res.Changes, 0, res.Total) })
+}
+
+type logCmd struct {
+	Limit int `short:"n" help:"List at most so many; 0 is no limit." placeholder:"N"`
+}
+
+func (c *logCmd) run(a *app) error {
+	events, err := call(a, workspace.OpLog, func(v string) workspace.LogRequest { return workspace.LogRequest{Vault: v, Limit: c.Limit} }, workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(events, func(w io.Writer) {
+		rows := [][]string{{"SEQ", "TIME", "CAUSE", "CHANGED", "COMMAND"}}
+		for _, ev := range events {
+			changed := "yes"
+			if ev.Before.Same(ev.After) {
+				changed = "no"
+			}
+			what := safe(strings.Join(ev.Command, " "))
+			if ev.Undoes != 0 {
+				what = fmt.Sprintf("of %d", ev.Undoes)
+			} else if what == "" {
+				what = safe(ev.ID)
+			}
+			rows = append(rows, []string{strconv.FormatUint(ev.Seq, 10), clock(ev.At), ev.Cause, changed, what})
+		}
+		table(w, rows)
+	})
+}
+
+type undoCmd struct {
+	Force bool `short:"f" help:"Go on although the same files changed since."`
+}
+
+func (c *undoCmd) run(a *app) error {
+	res, err := call(a, workspace.OpUndo, func(v string) workspace.UndoRequest { return workspace.UndoRequest{Vault: v, Force: c.Force} }, workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(res, func(w io.Writer) {
+		what := fmt.Sprintf("undone %s %d", res.Undone.Cause, res.Undone.Seq)
+		if len(res.Undone.Command) > 0 {
+			what += " (" + safe(strings.Join(res.Undone.Command, " ")) + ")"
+		}
+		describeRestore(w, what, res.RestoreResult)
+	})
+}

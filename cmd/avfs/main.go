@@ -1,0 +1,47 @@
+// Command avfs keeps versioned workspaces for coding agents: it forks them,
+// checkpoints them, runs commands in them and tells exactly what changed.
+//
+// This package parses the command line, calls the packages that do the work and
+// prints what they return, for people or as JSON. It decides nothing else.
+package main
+
+import (
+	"context"
+	"io"
+	"os"
+)
+
+func main() { os.Exit(mainCode()) }
+
+// mainCode runs the program as the process was started and returns its exit code.
+func mainCode() int {
+	if path, ok := ownerArgs(os.Args[1:]); ok {
+		return ownStore(path)
+	}
+	ctx, stop := signalContext(context.Background())
+	defer stop()
+	a := &app{
+		ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv,
+	}
+	return a.run(os.Args[1:])
+}
+
+// app is one run of the program.
+type app struct {
+	ctx            context.Context // ends with the first signal; the run is over soon after
+	stdin          io.Reader
+	stdout, stderr io.Writer
+	getenv         func(string) string
+	lookupEnv      func(string) (string, bool)
+	flags          globals
+}
+
+// run parses and executes a command line and returns the exit code.
+func (a *app) run(args []string) int {
+	a.flags.JSON = wantsJSON(args)
+	cmd, err := a.parse(args)
+	if err == nil && cmd != nil {
+		err = cmd(a)
+	}
+	return a.finish(err)
+}

@@ -1,0 +1,91 @@
+package main
+
+import (
+	"fmt"
+	"io"
+	"path/filepath"
+	"time"
+
+	"github.com/schollz/progressbar/v3"
+
+	"github.com/agentvfs/avfs/transfer"
+	"github.com/agentvfs/avfs/workspace"
+)
+
+type importCmd struct {
+	Source string `arg:"" help:"Directory or file on the host."`
+	Dest   string `arg:"" optional:"" default:"/" help:"Where it goes in the vault."`
+}
+
+func (c *importCmd) run(a *app) error {
+	src, err := filepath.Abs(c.Source)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	progress, done := a.progress("importing")
+	req := workspace.ImportRequest{Source: src, Dest: c.Dest}
+	res, err := call(a, workspace.OpImport, func(v string) workspace.ImportRequest { req.Vault = v; return req }, workspace.Streams{Progress: progress})
+	done()
+	if err != nil {
+		return err
+	}
+	return a.print(res, func(w io.Writer) { describeTransfer(w, "imported", res.Report, time.Since(started)) })
+}
+
+type exportCmd struct {
+	Source     string `arg:"" help:"Path in the vault."`
+	Dest       string `arg:"" help:"Directory or file on the host."`
+	Checkpoint string `help:"Export the state of this checkpoint." placeholder:"CHECKPOINT"`
+	Overwrite  bool   `help:"Replace files that exist."`
+}
+
+func (c *exportCmd) run(a *app) error {
+	dest, err := filepath.Abs(c.Dest)
+	if err != nil {
+		return err
+	}
+	started := time.Now()
+	progress, done := a.progress("exporting")
+	req := workspace.ExportRequest{Source: c.Source, Dest: dest, Checkpoint: c.Checkpoint, Overwrite: c.Overwrite}
+	res, err := call(a, workspace.OpExport, func(v string) workspace.ExportRequest { req.Vault = v; return req }, workspace.Streams{Progress: progress})
+	done()
+	if err != nil {
+		return err
+	}
+	return a.print(res, func(w io.Writer) { describeTransfer(w, "exported", res, time.Since(started)) })
+}
+
+func describeTransfer(w io.Writer, verb string, r transfer.Report, took time.Duration) {
+	fmt.Fprintf(w, "%s %d files and %d directories, %s, in %s\n", verb, r.Files, r.Dirs, size(r.Bytes), took.Round(time.Millisecond))
+	if r.Symlinks+r.Others > 0 {
+		fmt.Fprintf(w, "  with %d symbolic links and %d other entries\n", r.Symlinks, r.Others)
+	}
+	for i, s := range r.Skipped {
+		if i == shownChanges {
+			fmt.Fprintf(w, "\u2026 and %d more\n", r.SkippedTotal-shownChanges)
+			break
+		}
+		fmt.Fprintf(w, "  left out %s: %s\n", safe(s.Path), s.Message)
+	}
+}
+
+// progress shows a bar where a person watches standard error; elsewhere it gives
+// nothing to call, which spares the counting. done takes the bar away.
+func (a *app) progress(what string) (fn func(workspace.Progress), done func()) {
+	if a.flags.Quiet || !isTerminal(a.stderr) {
+		return nil, func() {}
+	}
+	bar := progressbar.NewOptions64(-1,
+		progressbar.OptionSetWriter(a.stderr), progressbar.OptionSetDescription(what), progressbar.OptionShowBytes(true),
+		progressbar.OptionClearOnFinish(), progressbar.OptionThrottle(65*time.Millisecond), progressbar.OptionSetWidth(30),
+	)
+	fn = func(p workspace.Progress) {
+		if p.TotalBytes > 0 {
+			bar.ChangeMax64(p.TotalBytes)
+		}
+		bar.Describe(fmt.Sprintf("%s %d files", what, p.Files))
+		_ = bar.Set64(p.Bytes) // a bar that cannot be drawn is no failure
+	}
+	return fn, func() { _ = bar.Finish() } // likewise
+}

@@ -1,0 +1,163 @@
+package main
+
+import (
+	"errors"
+	"fmt"
+	"io"
+	"io/fs"
+	"os"
+	"path/filepath"
+	"strings"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/policy"
+)
+
+type policyCmds struct {
+	Check   policyCheckCmd   `cmd:"" help:"Judge a command, as JSON, and run nothing."`
+	Explain policyExplainCmd `cmd:"" help:"Judge a command, for people, and run nothing."`
+	Lint    policyLintCmd    `cmd:"" help:"Find mistakes in a policy."`
+	Init    policyInitCmd    `cmd:"" help:"Write the default policy to a file of your own."`
+}
+
+// judged is a command to judge.
+type judged struct {
+	Shell    string   `help:"A script instead of a command." placeholder:"SCRIPT"`
+	Cwd      string   `help:"Working directory in the vault." default:"/" placeholder:"DIR"`
+	Policy   string   `help:"Judge by this file." type:"path" placeholder:"FILE"`
+	ExitCode bool     `help:"End with 77 if the command is denied and 78 if it needs approval."`
+	Command  []string `arg:"" optional:"" help:"The command, behind --."`
+}
+
+// decide judges the command.
+func (c *judged) decide(a *app) (policy.Decision, error) {
+	if (len(c.Command) == 0) == (c.Shell == "") {
+		return policy.Decision{}, usageError("give a command behind --, or a script with --shell: avfs policy check -- rm -rf /")
+	}
+	p, err := a.policy(c.Policy)
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	return p.Decide(policy.Command{Argv: c.Command, Shell: c.Shell, Cwd: c.Cwd}), nil
+}
+
+func (c *judged) end(d policy.Decision) error {
+	if code := exitOfDecision(d.Action); c.ExitCode && code != exitOK {
+		return &ended{code}
+	}
+	return nil
+}
+
+// policy is the policy in a file, or the one in force.
+func (a *app) policy(file string) (*policy.Policy, error) {
+	if file == "" {
+		w, err := a.workspace()
+		if err != nil {
+			return nil, err
+		}
+		return loadPolicy(w)
+	}
+	text, err := os.ReadFile(file)
+	if err != nil {
+		return nil, err
+	}
+	p, err := policy.Parse(text)
+	if err != nil {
+		return nil, &engine.Error{Kind: engine.Invalid, Op: "policy", Path: file, Err: err}
+	}
+	return p, nil
+}
+
+type policyCheckCmd struct{ judged }
+
+// run always prints JSON: programs ask this way, people with explain.
+func (c *policyCheckCmd) run(a *app) error {
+	a.flags.JSON = true
+	d, err := c.decide(a)
+	if err != nil {
+		return err
+	}
+	if err := a.printJSON(d); err != nil {
+		return err
+	}
+	return c.end(d)
+}
+
+type policyExplainCmd struct{ judged }
+
+func (c *policyExplainCmd) run(a *app) error {
+	d, err := c.decide(a)
+	if err != nil {
+		return err
+	}
+	err = a.print(d, func(w io.Writer) {
+		fmt.Fprintf(w, "%s (rule %s): %s\n", d.Action, d.Rule, d.Reason)
+		for _, s := range d.Segments {
+			via := ""
+			if s.Via != "" {
+				via = " via " + safe(s.Via)
+			}
+			fmt.Fprintf(w, "  %-22s %s%s\n  %-22s rule %s: %s\n", s.Action, safe(s.Text), via, "", s.Rule, s.Reason)
+		}
+	})
+	if err != nil {
+		return err
+	}
+	return c.end(d)
+}
+
+type policyLintCmd struct {
+	File string `arg:"" optional:"" type:"path" help:"The policy; by default the one in force."`
+}
+
+func (c *policyLintCmd) run(a *app) error {
+	p, err := a.policy(c.File)
+	if err != nil {
+		return err
+	}
+	found := p.Lint()
+	err = a.print(found, func(w io.Writer) {
+		for _, f := range found {
+			fmt.Fprintf(w, "line %d: %s: %s: %s\n", f.Line, f.Rule, f.Kind, safe(f.Message))
+		}
+		if len(found) == 0 {
+			fmt.Fprintln(w, "no findings")
+		}
+	})
+	if err == nil && len(found) > 0 {
+		err = &ended{exitFailure}
+	}
+	return err
+}
+
+type policyInitCmd struct{}
+
+// initDoc is what 'policy init' prints.
+type initDoc struct {
+	Path string `json:"path"`
+}
+
+func (policyInitCmd) run(a *app) error {
+	w, err := a.workspace()
+	if err != nil {
+		return err
+	}
+	path := w.PolicyFile()
+	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
+		return err
+	}
+	f, err := os.OpenFile(path, os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) {
+		return &engine.Error{Kind: engine.Exists, Op: "policy init", Path: path}
+	}
+	if err != nil {
+		return err
+	}
+	_, err = f.Write(policy.DefaultYAML())
+	if err = errors.Join(err, f.Close()); err != nil {
+		return errors.Join(err, os.Remove(path))
+	}
+	return a.print(initDoc{Path: path}, func(w io.Writer) {
+		fmt.Fprintf(w, "wrote %s; it replaces the default policy\n", strings.TrimSpace(path))
+	})
+}
