@@ -77,9 +77,10 @@ func (Driver) Open(ctx context.Context, path string, opts kv.Options) (kv.Store,
 }
 
 // openLocked opens the store at path, which lock holds, and lets go of lock when
-// that fails.
+// that fails. The end of ctx has bounded the wait for the lock; it says nothing
+// about a store that was free.
 func openLocked(ctx context.Context, path string, tables kv.Tables, lock *fileLock, readOnly bool) (kv.Store, error) {
-	s, err := newStore(ctx, path, tables, lock, readOnly)
+	s, err := newStore(context.WithoutCancel(ctx), path, tables, lock, readOnly)
 	if err != nil {
 		return nil, errors.Join(err, lock.release())
 	}
