@@ -52,7 +52,8 @@ type DiffOptions struct {
 }
 
 // Diff lists what differs from a to b, sorted by path, and counts it. Its cost is
-// proportional to what differs.
+// proportional to what differs. A hole and zeros that were written are different
+// content. Both roots must be kept by something, as for a Snapshot.
 func (s *Store) Diff(ctx context.Context, a, b Root, opts *DiffOptions) (changes []FileChange, total int, err error) {
 	if opts == nil {
 		opts = &DiffOptions{}
@@ -313,7 +314,7 @@ func (d *differ) kindOf(before, after *inode, sameContent, xattr bool) ChangeKin
 // settleMoved deals with what moved directories carried along without being
 // noted. At a path that something else lost or gained it makes the path one that
 // exists in both states. Where the move of a directory cannot be listed as a
-// rename, what is below speaks for itself. It returns the renames that are left.
+// rename, what is in it speaks for itself. It returns the renames to consider.
 func (d *differ) settleMoved(ctx context.Context, renames []change) ([]change, error) {
 	if !d.movedDirs {
 		return renames, nil
@@ -329,11 +330,11 @@ func (d *differ) settleMoved(ctx context.Context, renames []change) ([]change, e
 		if i < 0 {
 			return renames, nil
 		}
-		r := renames[i]
-		renames = slices.Delete(renames, i, i+1)
-		if err := d.unfold(ctx, r, renames); err != nil {
+		more, err := d.unfold(ctx, renames[i])
+		if err != nil {
 			return nil, err
 		}
+		renames = append(slices.Delete(renames, i, i+1), more...)
 	}
 }
 
@@ -354,35 +355,30 @@ func (d *differ) meet(ctx context.Context, from, to map[string]side, w view) err
 	return nil
 }
 
-// unfold notes everything below a moved directory as gone and come, except below
-// directories that moved on their own.
-func (d *differ) unfold(ctx context.Context, r change, renames []change) error {
-	moved := map[Ino]bool{}
-	for _, r := range renames {
-		moved[r.before.ino] = true
-	}
-	for _, t := range []struct {
-		w    view
-		top  Ino
-		path string
-		into map[string]side
-	}{{d.a.w, r.before.ino, r.oldPath, d.gone}, {d.b.w, r.after.ino, r.path, d.come}} {
-		err := t.w.descend(ctx, t.top, t.path, func(p string, e DirEntry) error {
-			if moved[e.Ino] {
-				return SkipDir
-			}
-			n, err := t.w.inode(ctx, e.Ino)
-			t.into[p] = side{e.Ino, n}
-			return err
-		})
-		if err != nil {
+// unfold notes what a moved directory kept as moved on its own.
+func (d *differ) unfold(ctx context.Context, r change) ([]change, error) {
+	var moved []change
+	own := map[string]bool{}
+	err := d.a.w.readDir(ctx, r.before.ino, "", func(e DirEntry) error {
+		now, ok, err := d.b.w.dirent(ctx, r.after.ino, e.Name)
+		if err != nil || !ok || now.ino != e.Ino {
+			return err // noted under its own name
+		}
+		c := change{kind: Renamed, path: r.path + "/" + e.Name, oldPath: r.oldPath + "/" + e.Name}
+		c.before.ino, c.after.ino = e.Ino, e.Ino
+		if c.before.n, err = d.a.w.inode(ctx, e.Ino); err != nil {
 			return err
 		}
-	}
-	d.list = slices.DeleteFunc(d.list, func(c change) bool {
-		return strings.HasPrefix(c.oldPath, r.oldPath+"/") && strings.HasPrefix(c.path, r.path+"/")
+		if c.after.n, err = d.b.w.inode(ctx, e.Ino); err != nil {
+			return err
+		}
+		d.gone[c.oldPath], d.come[c.path] = c.before, c.after
+		own[c.path] = true
+		moved = append(moved, c)
+		return nil
 	})
-	return nil
+	d.list = slices.DeleteFunc(d.list, func(c change) bool { return c.oldPath != "" && own[c.path] })
+	return moved, err
 }
 
 // plain reports whether the old path is free afterwards and the new one was free

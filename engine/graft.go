@@ -173,17 +173,24 @@ func (g *grafter) plan(ctx context.Context, p string) (st step, needed bool, err
 		st.remove = true
 		return st, true, nil
 	}
-	d := differ{a: pathFinder{w: g.v.view()}, b: pathFinder{w: g.from}}
-	same, xattr, err := d.sameContent(ctx, st.live.side, st.want.side)
+	same, meta, err := g.compare(ctx, st.live.side, st.want.side)
 	if err != nil {
 		return st, false, err
 	}
-	// A file with several names, or a new target, is made anew: the content of
-	// the other names stays what it is.
-	inPlace := live.isDir() || same || live.isRegular() && live.nlink == 1 && want.nlink == 1
+	// What has several names, or a new target, is made anew: what the other
+	// names lead to stays what it is.
+	inPlace := live.isDir() || live.nlink == 1 && want.nlink == 1 && (same || live.isRegular())
 	st.remove, st.content = !inPlace, !same
-	meta := xattr || live.mode != want.mode || live.uid != want.uid || live.gid != want.gid
-	return st, !same || meta, nil
+	return st, !same || !meta, nil
+}
+
+// compare reports whether two inodes have the same content, and whether they have
+// the same mode, owner and extended attributes.
+func (g *grafter) compare(ctx context.Context, live, want side) (content, meta bool, err error) {
+	d := differ{a: pathFinder{w: g.v.view()}, b: pathFinder{w: g.from}}
+	content, xattr, err := d.sameContent(ctx, live, want)
+	meta = !xattr && live.n.mode == want.n.mode && live.n.uid == want.n.uid && live.n.gid == want.n.gid
+	return content, meta, err
 }
 
 // spot resolves a path without following links.
@@ -314,7 +321,7 @@ func (g *grafter) create(ctx context.Context, want spot, dir Ino, name string) e
 }
 
 // sibling finds the inode that want has to become another name of: one that this
-// graft made from it, or one that has kept another of its names, and its content.
+// graft made from it, or one that has kept another of its names, and is the same.
 func (g *grafter) sibling(ctx context.Context, want side) (Ino, *inode, error) {
 	w := g.v.view()
 	if ino, ok := g.made[want.ino]; ok {
@@ -331,9 +338,8 @@ func (g *grafter) sibling(ctx context.Context, want side) (Ino, *inode, error) {
 		}
 		return 0, nil, err
 	}
-	d := differ{a: pathFinder{w: w}, b: pathFinder{w: g.from}}
-	same, _, err := d.sameContent(ctx, side{want.ino, n}, want)
-	if err != nil || !same {
+	content, meta, err := g.compare(ctx, side{want.ino, n}, want)
+	if err != nil || !content || !meta {
 		return 0, nil, err
 	}
 	names, err := w.names(ctx, want.ino, n)
