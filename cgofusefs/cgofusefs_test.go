@@ -98,7 +98,7 @@ func TestConformance(t *testing.T) {
 			t.Fatal(err)
 		}
 		return w.Point()
-	})
+	}, &conformance.MountOptions{Unable: unable})
 }
 
 func wantFile(t *testing.T, path, want string) {

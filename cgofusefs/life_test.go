@@ -10,8 +10,10 @@ import (
 	"os"
 	"os/exec"
 	"path/filepath"
+	"runtime"
 	"slices"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -55,16 +57,38 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestWorkingDirectory checks that a mount leaves the process where it is: libfuse
-// changes to the root directory in the foreground, too.
+// TestWorkingDirectory checks that a mount leaves every thread of the process where
+// it is: libfuse changes to the root directory in the foreground, too.
 func TestWorkingDirectory(t *testing.T) {
 	before, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	mountAt(t, newVault(t), point(t), nil)
-	if after, err := os.Readlink("/proc/self/cwd"); err != nil || after != before {
-		t.Errorf("the working directory went from %s to %s, %v", before, after, err)
+	w := mountAt(t, newVault(t), point(t), nil)
+	var wg sync.WaitGroup
+	for i := range 64 {
+		wg.Go(func() {
+			runtime.LockOSThread() // each gets a thread of its own
+			for j := range 20 {
+				if err := os.WriteFile(filepath.Join(w.Point(), fmt.Sprint(i)), []byte{byte(j)}, 0o644); err != nil {
+					t.Error(err)
+				}
+			}
+			if wd, err := unix.Getwd(); err != nil || wd != before {
+				t.Errorf("a thread went from %s to %s, %v", before, wd, err)
+			}
+		})
+	}
+	wg.Wait()
+	threads, err := os.ReadDir("/proc/self/task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, thread := range threads {
+		wd, err := os.Readlink("/proc/self/task/" + thread.Name() + "/cwd")
+		if err == nil && wd != before {
+			t.Errorf("thread %s went from %s to %s", thread.Name(), before, wd)
+		}
 	}
 }
 

@@ -68,7 +68,10 @@ type server struct {
 // a dead process left mounted there is cleared away. ctx bounds the wait for the
 // mount, not its life. The caller keeps v open until Done.
 //
-// Mount installs no signal handlers and does not change the working directory.
+// Mount installs no signal handlers and leaves the working directory alone. On
+// Linux, though, a process that changes its working directory or umask while a
+// mount is up may find some of its goroutines with the old one: the threads of the
+// library have their own.
 func Mount(ctx context.Context, v *engine.Vault, point string, opts *Options) (*View, error) {
 	if err := Available(); err != nil {
 		return nil, err
@@ -103,8 +106,12 @@ func Mount(ctx context.Context, v *engine.Vault, point string, opts *Options) (*
 func (w *View) serve() {
 	served := w.srv.run()
 	err := w.srv.shut()
-	if !served {
-		err = errors.Join(ErrRefused, err)
+	select {
+	case <-w.srv.ready: // false then only means that the kernel cut the connection
+	default:
+		if !served {
+			err = errors.Join(ErrRefused, err)
+		}
 	}
 	w.removePoint()
 	w.err = err
@@ -230,7 +237,9 @@ func (w *View) save(ctx context.Context) error {
 	go func() { flushed <- mountpoint.Flush(w.point) }() // ends when our server answers or ends
 	select {
 	case err := <-flushed:
-		if err != nil {
+		// A top directory that this user may not open hides nothing from the
+		// unmount, which writes mapped pages back by itself.
+		if err != nil && !errors.Is(err, os.ErrPermission) {
 			return err
 		}
 	case <-ctx.Done():

@@ -24,14 +24,18 @@ func newServer(v *engine.Vault, point string, words []string, readOnly bool) *se
 	host.SetCapReaddirPlus(false)
 	ready := make(chan struct{})
 	var once sync.Once
+	var dir workingDir
 	ops.onInit = func() {
 		releaseSignals(host)
+		if err := dir.back(); err != nil {
+			ops.faults.add(err)
+		}
 		once.Do(func() { close(ready) })
 	}
 	return &server{
 		ready: ready,
 		run: func() (served bool) {
-			isolated(func() { served = host.Mount(point, words) })
+			dir.run(func() { served = host.Mount(point, words) })
 			return served
 		},
 		shut:      ops.shut,

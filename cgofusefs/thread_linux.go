@@ -7,9 +7,31 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// isolated runs fn, and the threads that the library starts from it, with a working
-// directory of their own: libfuse 3 changes to "/" even in the foreground, which
-// would move the whole process. Where the system refuses that, fn runs without.
-func isolated(fn func()) {
-	mountpoint.OnOwnThread(unix.CLONE_FS, func(error) { fn() })
+// workingDir keeps the process where it is although libfuse 3 changes to "/", even
+// in the foreground. The library gets a thread with a working directory of its own,
+// so that nobody sees the change. Its threads share that one, and the Go runtime
+// may make a thread for any goroutine out of one of them; so they are sent back to
+// where the process is before the first operation.
+type workingDir struct {
+	fd int // where the process is; -1 where that is not known
+}
+
+// run calls the library.
+func (w *workingDir) run(fn func()) {
+	var err error
+	if w.fd, err = unix.Open(".", unix.O_PATH|unix.O_DIRECTORY|unix.O_CLOEXEC, 0); err != nil {
+		w.fd = -1 // it was removed, so that relative paths lead nowhere already
+	}
+	mountpoint.OnOwnThread(unix.CLONE_FS, func(error) { fn() }) // refused: the change shows until back
+	if w.fd >= 0 {
+		_ = unix.Close(w.fd)
+	}
+}
+
+// back is called on a thread of the library.
+func (w *workingDir) back() error {
+	if w.fd < 0 {
+		return nil
+	}
+	return unix.Fchdir(w.fd)
 }

@@ -2,5 +2,9 @@
 
 package cgofusefs
 
-// isolated runs fn: only libfuse 3 changes the working directory.
-func isolated(fn func()) { fn() }
+// workingDir is of interest on Linux only: libfuse 3 changes it.
+type workingDir struct{}
+
+func (*workingDir) run(fn func()) { fn() }
+
+func (*workingDir) back() error { return nil }

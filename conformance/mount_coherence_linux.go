@@ -48,21 +48,21 @@ func (s *mountSuite) outside(t *testing.T, dir, name string, fn func(outsideFile
 func (s *mountSuite) outsideChange(t *testing.T) {
 	dir := s.dir(t)
 	f := filepath.Join(dir, "f")
-	write(t, f, "one")
-	wantContent(t, f, "one")
-	fd := open(t, f, unix.O_RDONLY, 0)
-	same(t, "by descriptor", readAt(t, fd, 20, 0), "one")
+	putFile(t, f, "one")
+	wantFile(t, f, "one")
+	fd := openFD(t, f, unix.O_RDONLY, 0)
+	equal(t, "by descriptor", preadFD(t, fd, 20, 0), "one")
 	for i := range 20 {
 		content := fmt.Sprintf("two-longer-%d", i)
 		s.outside(t, dir, "f", func(f outsideFile) { f.write(t, content, 0) })
-		same(t, "by descriptor", readAt(t, fd, 20, 0), content)
-		wantContent(t, f, content)
-		same(t, "size", lstat(t, f).Size, int64(len(content)))
+		equal(t, "by descriptor", preadFD(t, fd, 20, 0), content)
+		wantFile(t, f, content)
+		equal(t, "size", lstatOf(t, f).Size, int64(len(content)))
 	}
 	s.outside(t, dir, "f", func(f outsideFile) { mustDo(t, f.h.Truncate(t.Context(), 3)) })
-	same(t, "size after shrinking", fstat(t, fd).Size, 3)
-	wantContent(t, f, "two")
-	same(t, "by descriptor after shrinking", readAt(t, fd, 20, 0), "two")
+	equal(t, "size after shrinking", fstatOf(t, fd).Size, 3)
+	wantFile(t, f, "two")
+	equal(t, "by descriptor after shrinking", preadFD(t, fd, 20, 0), "two")
 }
 
 func (s *mountSuite) insideChange(t *testing.T) {
@@ -70,12 +70,12 @@ func (s *mountSuite) insideChange(t *testing.T) {
 	f := filepath.Join(dir, "f")
 	for i := range 20 {
 		content := fmt.Sprint("version ", i)
-		write(t, f, content)
+		putFile(t, f, content)
 		s.outside(t, dir, "f", func(f outsideFile) {
 			p := make([]byte, 100)
 			n, err := f.h.ReadAt(t.Context(), p, 0)
 			mustDo(t, err)
-			same(t, "outside", string(p[:n]), content)
+			equal(t, "outside", string(p[:n]), content)
 		})
 	}
 }
@@ -89,44 +89,44 @@ func (s *mountSuite) outsideNames(t *testing.T) {
 		_, err := os.Lstat(f)
 		wantErrno(t, "before", err, unix.ENOENT)
 		s.outside(t, dir, "f", func(f outsideFile) { f.write(t, "here", 0) })
-		wantContent(t, f, "here")
-		wantNames(t, dir, "f")
+		wantFile(t, f, "here")
+		wantListed(t, dir, "f")
 		mustDo(t, s.vault.Rename(t.Context(), d.Ino, "f", d.Ino, "g", 0))
 		_, err = os.Lstat(f)
 		wantErrno(t, "after a rename", err, unix.ENOENT)
-		wantContent(t, f[:len(f)-1]+"g", "here")
+		wantFile(t, f[:len(f)-1]+"g", "here")
 		mustDo(t, s.vault.Unlink(t.Context(), d.Ino, "g"))
-		wantNames(t, dir)
+		wantListed(t, dir)
 	}
 }
 
 func (s *mountSuite) laterWrites(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "one\n")
-	fd := open(t, f, unix.O_RDONLY, 0)
-	same(t, "first", readAll(t, fd), "one\n")
-	w := open(t, f, unix.O_WRONLY|unix.O_APPEND, 0)
+	putFile(t, f, "one\n")
+	fd := openFD(t, f, unix.O_RDONLY, 0)
+	equal(t, "first", readFD(t, fd), "one\n")
+	w := openFD(t, f, unix.O_WRONLY|unix.O_APPEND, 0)
 	_, err := unix.Write(w, []byte("two\n"))
 	mustDo(t, err)
-	same(t, "later", readAll(t, fd), "two\n")
+	equal(t, "later", readFD(t, fd), "two\n")
 }
 
 func (s *mountSuite) noStalePages(t *testing.T) {
 	dir := s.dir(t)
 	f, twin := filepath.Join(dir, "f"), filepath.Join(dir, "twin")
 	for range 20 {
-		write(t, f, "a-long-first-version")
-		wantContent(t, f, "a-long-first-version")
-		wantContent(t, f, "a-long-first-version")
-		write(t, f, "s")
-		wantContent(t, f, "s")
+		putFile(t, f, "a-long-first-version")
+		wantFile(t, f, "a-long-first-version")
+		wantFile(t, f, "a-long-first-version")
+		putFile(t, f, "s")
+		wantFile(t, f, "s")
 	}
 	mustDo(t, os.Link(f, twin))
 	for i := range 20 {
-		write(t, f, fmt.Sprintf("%02d", i))
-		wantContent(t, twin, fmt.Sprintf("%02d", i))
-		wantContent(t, twin, fmt.Sprintf("%02d", i))
-		wantContent(t, f, fmt.Sprintf("%02d", i))
+		putFile(t, f, fmt.Sprintf("%02d", i))
+		wantFile(t, twin, fmt.Sprintf("%02d", i))
+		wantFile(t, twin, fmt.Sprintf("%02d", i))
+		wantFile(t, f, fmt.Sprintf("%02d", i))
 	}
 }
 
@@ -135,47 +135,47 @@ func (s *mountSuite) sameStamp(t *testing.T) {
 	f := filepath.Join(dir, "f")
 	stamp := time.Unix(1000, 0)
 	put := func(content string) {
-		write(t, f, content)
+		putFile(t, f, content)
 		mustDo(t, os.Chtimes(f, stamp, stamp))
 	}
 	put("aaa")
-	wantContent(t, f, "aaa")
-	wantContent(t, f, "aaa")
+	wantFile(t, f, "aaa")
+	wantFile(t, f, "aaa")
 	put("bbb")
-	wantContent(t, f, "bbb")
-	wantContent(t, f, "bbb")
+	wantFile(t, f, "bbb")
+	wantFile(t, f, "bbb")
 	mtime := stamp.UnixNano()
 	s.outside(t, dir, "f", func(f outsideFile) {
 		f.write(t, "ccc", 0)
 		_, err := f.h.SetAttr(t.Context(), engine.SetAttr{Mtime: &mtime})
 		mustDo(t, err)
 	})
-	wantContent(t, f, "ccc")
-	wantContent(t, f, "ccc")
+	wantFile(t, f, "ccc")
+	wantFile(t, f, "ccc")
 }
 
 func (s *mountSuite) restored(t *testing.T) {
 	point, v, _ := s.alone(t, nil)
 	f := filepath.Join(point, "f")
-	write(t, f, "old")
+	putFile(t, f, "old")
 	mustDo(t, os.Chtimes(f, time.Unix(1000, 0), time.Unix(1000, 0)))
-	wantContent(t, f, "old")
+	wantFile(t, f, "old")
 	cp, err := v.Checkpoint(t.Context(), engine.CheckpointOptions{Name: "before"})
 	mustDo(t, err)
-	write(t, f, "new")
+	putFile(t, f, "new")
 	mustDo(t, os.Chtimes(f, time.Unix(1000, 0), time.Unix(1000, 0)))
-	write(t, filepath.Join(point, "later"), "1")
-	wantContent(t, f, "new")
+	putFile(t, filepath.Join(point, "later"), "1")
+	wantFile(t, f, "new")
 	res, err := v.Restore(t.Context(), cp.Root, nil)
 	mustDo(t, err)
-	wantContent(t, f, "old")
-	wantNames(t, point, "f")
+	wantFile(t, f, "old")
+	wantListed(t, point, "f")
 	undo, err := v.FindCheckpoint(t.Context(), res.UndoCheckpoint)
 	mustDo(t, err)
 	_, err = v.Restore(t.Context(), undo.Root, nil)
 	mustDo(t, err)
-	wantContent(t, f, "new")
-	wantNames(t, point, "f", "later")
+	wantFile(t, f, "new")
+	wantListed(t, point, "f", "later")
 }
 
 func (s *mountSuite) mixedLoad(t *testing.T) {
@@ -195,8 +195,8 @@ func (s *mountSuite) mixedLoad(t *testing.T) {
 	}
 	wg.Wait()
 	for w := range workers {
-		same(t, "files", len(names(t, filepath.Join(dir, fmt.Sprint(w), "o"))), rounds)
-		same(t, "directories", len(names(t, filepath.Join(dir, fmt.Sprint(w)))), 1)
+		equal(t, "files", len(listNames(t, filepath.Join(dir, fmt.Sprint(w), "o"))), rounds)
+		equal(t, "directories", len(listNames(t, filepath.Join(dir, fmt.Sprint(w)))), 1)
 	}
 }
 

@@ -31,15 +31,15 @@ var mountFileTests = []mountTest{
 
 func (s *mountSuite) truncated(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "SECRETSECRET")
+	putFile(t, f, "SECRETSECRET")
 	mustDo(t, os.Truncate(f, 3))
 	mustDo(t, os.Truncate(f, 12))
-	wantContent(t, f, "SEC"+strings.Repeat("\x00", 9))
+	wantFile(t, f, "SEC"+strings.Repeat("\x00", 9))
 	mustDo(t, os.Truncate(f, 2))
-	fd := open(t, f, unix.O_RDWR, 0)
+	fd := openFD(t, f, unix.O_RDWR, 0)
 	_, err := unix.Pwrite(fd, []byte("X"), 5)
 	mustDo(t, err)
-	wantContent(t, f, "SE\x00\x00\x00X")
+	wantFile(t, f, "SE\x00\x00\x00X")
 	big := bytes.Repeat([]byte("x"), 300_000)
 	_, err = unix.Pwrite(fd, big, 0)
 	mustDo(t, err)
@@ -47,12 +47,12 @@ func (s *mountSuite) truncated(t *testing.T) {
 	_, err = unix.Pwrite(fd, []byte("end"), 290_000)
 	mustDo(t, err)
 	want := append(append([]byte{}, big[:131_000]...), make([]byte, 290_000-131_000)...)
-	wantContent(t, f, string(want)+"end")
+	wantFile(t, f, string(want)+"end")
 }
 
 func (s *mountSuite) fuzz(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	fd := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
+	fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
 	r := rand.New(rand.NewSource(7))
 	var model []byte
 	grow := func(n int) {
@@ -79,39 +79,39 @@ func (s *mountSuite) fuzz(t *testing.T) {
 			if off < len(model) {
 				want = string(model[off:min(off+n, len(model))])
 			}
-			if readAt(t, fd, n, int64(off)) != want {
+			if preadFD(t, fd, n, int64(off)) != want {
 				t.Fatalf("step %d: %d bytes at %d differ from the model", i, n, off)
 			}
 		}
 	}
-	same(t, "size", fstat(t, fd).Size, int64(len(model)))
-	wantContent(t, f, string(model))
+	equal(t, "size", fstatOf(t, fd).Size, int64(len(model)))
+	wantFile(t, f, string(model))
 }
 
 func (s *mountSuite) largeTransfer(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
 	data := make([]byte, 9<<20+123)
 	rand.New(rand.NewSource(1)).Read(data)
-	fd := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
+	fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
 	n, err := unix.Pwrite(fd, data, 0)
 	mustDo(t, err)
-	same(t, "written by one call", n, len(data))
+	equal(t, "written by one call", n, len(data))
 	mustDo(t, unix.Fsync(fd))
-	wantContent(t, f, string(data))
-	again := open(t, f, unix.O_RDONLY|unix.O_DIRECT, 0)
-	same(t, "read past the page cache", readAt(t, again, 1<<20, 4096), string(data[4096:4096+1<<20]))
+	wantFile(t, f, string(data))
+	again := openFD(t, f, unix.O_RDONLY|unix.O_DIRECT, 0)
+	equal(t, "read past the page cache", preadFD(t, again, 1<<20, 4096), string(data[4096:4096+1<<20]))
 }
 
 func (s *mountSuite) farOffsets(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	fd := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
+	fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
 	const far = 5 << 30
 	_, err := unix.Pwrite(fd, []byte("end"), far)
 	mustDo(t, err)
-	same(t, "size", fstat(t, fd).Size, far+3)
-	same(t, "the hole", readAt(t, fd, 4, 1<<30), "\x00\x00\x00\x00")
-	same(t, "the end", readAt(t, fd, 10, far), "end")
-	if st := fstat(t, fd); st.Blocks*512 > 1<<20 {
+	equal(t, "size", fstatOf(t, fd).Size, far+3)
+	equal(t, "the hole", preadFD(t, fd, 4, 1<<30), "\x00\x00\x00\x00")
+	equal(t, "the end", preadFD(t, fd, 10, far), "end")
+	if st := fstatOf(t, fd); st.Blocks*512 > 1<<20 {
 		t.Errorf("a hole takes %d blocks", st.Blocks)
 	}
 	wantErrno(t, "beyond every limit", unix.Ftruncate(fd, 1<<62), unix.EFBIG)
@@ -124,18 +124,18 @@ func (s *mountSuite) blocks(t *testing.T) {
 	f := filepath.Join(dir, "f")
 	data := make([]byte, 1<<20)
 	rand.New(rand.NewSource(2)).Read(data)
-	write(t, f, string(data))
-	if st := lstat(t, f); st.Blocks*512 < 1<<20 {
+	putFile(t, f, string(data))
+	if st := lstatOf(t, f); st.Blocks*512 < 1<<20 {
 		t.Errorf("1 MiB of data takes %d blocks", st.Blocks)
 	}
 	empty := filepath.Join(dir, "empty")
-	write(t, empty, "")
-	same(t, "blocks of an empty file", lstat(t, empty).Blocks, 0)
-	write(t, empty, "x")
-	if lstat(t, empty).Blocks == 0 {
+	putFile(t, empty, "")
+	equal(t, "blocks of an empty file", lstatOf(t, empty).Blocks, 0)
+	putFile(t, empty, "x")
+	if lstatOf(t, empty).Blocks == 0 {
 		t.Error("one byte takes no block")
 	}
-	wantShell(t, shell(t, dir, `cp --sparse=always f g; tar -S -cf t.tar f; cmp f g && tar -xOf t.tar f | cmp - f && echo same`), "same\n")
+	wantOutput(t, shellIn(t, dir, `cp --sparse=always f g; tar -S -cf t.tar f; cmp f g && tar -xOf t.tar f | cmp - f && echo same`), "same\n")
 }
 
 func (s *mountSuite) copyRange(t *testing.T) {
@@ -143,8 +143,8 @@ func (s *mountSuite) copyRange(t *testing.T) {
 	a := filepath.Join(dir, "a")
 	data := make([]byte, 3<<20+7)
 	rand.New(rand.NewSource(3)).Read(data)
-	write(t, a, string(data))
-	in, out := open(t, a, unix.O_RDONLY, 0), open(t, filepath.Join(dir, "b"), unix.O_WRONLY|unix.O_CREAT, 0o600)
+	putFile(t, a, string(data))
+	in, out := openFD(t, a, unix.O_RDONLY, 0), openFD(t, filepath.Join(dir, "b"), unix.O_WRONLY|unix.O_CREAT, 0o600)
 	for {
 		n, err := unix.CopyFileRange(in, nil, out, nil, 1<<20, 0)
 		mustDo(t, err)
@@ -152,8 +152,8 @@ func (s *mountSuite) copyRange(t *testing.T) {
 			break
 		}
 	}
-	wantContent(t, filepath.Join(dir, "b"), string(data))
-	in, out = open(t, a, unix.O_RDONLY, 0), open(t, filepath.Join(dir, "c"), unix.O_WRONLY|unix.O_CREAT, 0o600)
+	wantFile(t, filepath.Join(dir, "b"), string(data))
+	in, out = openFD(t, a, unix.O_RDONLY, 0), openFD(t, filepath.Join(dir, "c"), unix.O_WRONLY|unix.O_CREAT, 0o600)
 	for {
 		n, err := unix.Sendfile(out, in, nil, 1<<20)
 		mustDo(t, err)
@@ -161,15 +161,15 @@ func (s *mountSuite) copyRange(t *testing.T) {
 			break
 		}
 	}
-	wantContent(t, filepath.Join(dir, "c"), string(data))
+	wantFile(t, filepath.Join(dir, "c"), string(data))
 	wantErrno(t, "reflink", unix.IoctlFileClone(out, in), unix.EOPNOTSUPP)
-	wantShell(t, shell(t, dir, `cp --reflink=auto a d && cmp a d && echo same`), "same\n")
+	wantOutput(t, shellIn(t, dir, `cp --reflink=auto a d && cmp a d && echo same`), "same\n")
 }
 
 func (s *mountSuite) appends(t *testing.T) {
 	dir := s.dir(t)
 	f := filepath.Join(dir, "log")
-	write(t, f, "")
+	putFile(t, f, "")
 	mustDo(t, os.Link(f, filepath.Join(dir, "twin"))) // to the kernel another file
 	var wg sync.WaitGroup
 	const writers, lines = 4, 200
@@ -178,7 +178,7 @@ func (s *mountSuite) appends(t *testing.T) {
 		if w%2 == 1 {
 			path = filepath.Join(dir, "twin")
 		}
-		fd := open(t, path, unix.O_WRONLY|unix.O_APPEND, 0)
+		fd := openFD(t, path, unix.O_WRONLY|unix.O_APPEND, 0)
 		wg.Go(func() {
 			for i := range lines {
 				if _, err := unix.Write(fd, fmt.Appendf(nil, "%d-%03d\n", w, i)); err != nil {
@@ -191,24 +191,24 @@ func (s *mountSuite) appends(t *testing.T) {
 	wg.Wait()
 	got, err := os.ReadFile(f)
 	mustDo(t, err)
-	same(t, "bytes", len(got), writers*lines*6)
+	equal(t, "bytes", len(got), writers*lines*6)
 	seen := map[string]bool{}
 	for line := range strings.Lines(string(got)) {
 		seen[line] = true
 	}
-	same(t, "whole lines", len(seen), writers*lines)
+	equal(t, "whole lines", len(seen), writers*lines)
 }
 
 func (s *mountSuite) appendOutside(t *testing.T) {
 	dir := s.dir(t)
 	f := filepath.Join(dir, "log")
-	fd := open(t, f, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND, 0o600)
+	fd := openFD(t, f, unix.O_WRONLY|unix.O_CREAT|unix.O_APPEND, 0o600)
 	_, err := unix.Write(fd, []byte("one\n"))
 	mustDo(t, err)
 	s.outside(t, dir, "log", func(f outsideFile) { f.write(t, "two\n", 4) })
 	_, err = unix.Write(fd, []byte("three\n"))
 	mustDo(t, err)
-	wantContent(t, f, "one\ntwo\nthree\n")
+	wantFile(t, f, "one\ntwo\nthree\n")
 }
 
 func (s *mountSuite) mapped(t *testing.T) {
@@ -216,7 +216,7 @@ func (s *mountSuite) mapped(t *testing.T) {
 	s.child(t, "map shared", f)
 	want := make([]byte, 65536)
 	copy(want[4096:], "hello")
-	wantContent(t, f, string(want))
+	wantFile(t, f, string(want))
 }
 
 // mapShared writes through a shared mapping and reads it back through descriptors.
@@ -255,15 +255,15 @@ func mapShared(path string) error {
 
 func (s *mountSuite) mappedAppend(t *testing.T) {
 	f := filepath.Join(s.dir(t), "m")
-	write(t, f, strings.Repeat("-", 10_000))
-	fd := open(t, f, unix.O_WRONLY|unix.O_APPEND, 0)
+	putFile(t, f, strings.Repeat("-", 10_000))
+	fd := openFD(t, f, unix.O_WRONLY|unix.O_APPEND, 0)
 	_, err := unix.Write(fd, []byte("start\n"))
 	mustDo(t, err)
 	s.child(t, "map append", f)
 	_, err = unix.Write(fd, []byte("end\n"))
 	mustDo(t, err)
 	want := "MAPPED" + strings.Repeat("-", 9_994) + "start\n" + "end\n"
-	wantContent(t, f, want)
+	wantFile(t, f, want)
 }
 
 // mapAppend changes the first page of a file that somebody else appends to.
@@ -287,7 +287,7 @@ func mapAppend(path string) error {
 func (s *mountSuite) mappedShrunk(t *testing.T) {
 	f := filepath.Join(s.dir(t), "m")
 	s.child(t, "map shrunk", f)
-	wantContent(t, f, "AA"+strings.Repeat("\x00", 6))
+	wantFile(t, f, "AA"+strings.Repeat("\x00", 6))
 }
 
 // mapShrunk cuts a mapped file within its first page and lets it grow again.
@@ -319,8 +319,8 @@ func mapShrunk(path string) error {
 
 func (s *mountSuite) locks(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "0123456789")
-	a, b := open(t, f, unix.O_RDWR, 0), open(t, f, unix.O_RDWR, 0)
+	putFile(t, f, "0123456789")
+	a, b := openFD(t, f, unix.O_RDWR, 0), openFD(t, f, unix.O_RDWR, 0)
 	mustDo(t, unix.Flock(a, unix.LOCK_EX|unix.LOCK_NB))
 	wantErrno(t, "a second exclusive flock", unix.Flock(b, unix.LOCK_EX|unix.LOCK_NB), unix.EWOULDBLOCK)
 	mustDo(t, unix.Flock(a, unix.LOCK_UN))
@@ -337,17 +337,17 @@ func (s *mountSuite) locks(t *testing.T) {
 
 func (s *mountSuite) fallocate(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "data")
-	fd := open(t, f, unix.O_RDWR, 0)
+	putFile(t, f, "data")
+	fd := openFD(t, f, unix.O_RDWR, 0)
 	switch err := unix.Fallocate(fd, 0, 0, 10_000); err {
 	case nil:
-		same(t, "size after fallocate", fstat(t, fd).Size, 10_000)
+		equal(t, "size after fallocate", fstatOf(t, fd).Size, 10_000)
 	case unix.EOPNOTSUPP:
-		same(t, "size after a refused fallocate", fstat(t, fd).Size, 4)
+		equal(t, "size after a refused fallocate", fstatOf(t, fd).Size, 4)
 	default:
 		t.Errorf("fallocate: %v", err)
 	}
-	same(t, "content", readAt(t, fd, 4, 0), "data")
+	equal(t, "content", preadFD(t, fd, 4, 0), "data")
 	end, err := unix.Seek(fd, 0, unix.SEEK_HOLE)
 	mustDo(t, err)
 	if end < 4 {

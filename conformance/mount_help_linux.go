@@ -61,40 +61,40 @@ func errnoName(e syscall.Errno) string {
 	return unix.ErrnoName(e)
 }
 
-// same fails unless got is want.
-func same[V comparable](t *testing.T, what string, got, want V) {
+// equal fails unless got is want.
+func equal[V comparable](t *testing.T, what string, got, want V) {
 	t.Helper()
 	if got != want {
 		t.Errorf("%s: got %v, want %v", what, got, want)
 	}
 }
 
-// write makes or replaces a file.
-func write(t *testing.T, path, content string) {
+// putFile makes or replaces a file.
+func putFile(t *testing.T, path, content string) {
 	t.Helper()
 	mustDo(t, os.WriteFile(path, []byte(content), 0o644))
 }
 
-// wantContent fails unless the file holds exactly want.
-func wantContent(t *testing.T, path, want string) {
+// wantFile fails unless the file holds exactly want.
+func wantFile(t *testing.T, path, want string) {
 	t.Helper()
 	got, err := os.ReadFile(path)
 	mustDo(t, err)
 	if string(got) != want {
-		t.Errorf("%s: got %s, want %s", filepath.Base(path), brief(string(got)), brief(want))
+		t.Errorf("%s: got %s, want %s", filepath.Base(path), shortened(string(got)), shortened(want))
 	}
 }
 
-func brief(s string) string {
+func shortened(s string) string {
 	if len(s) > 60 {
 		return fmt.Sprintf("%q... (%d bytes)", s[:60], len(s))
 	}
 	return fmt.Sprintf("%q", s)
 }
 
-// open opens a file until the end of the test. It does not use package os, which
+// openFD opens a file until the end of the test. It does not use package os, which
 // would add the file to the runtime's poller.
-func open(t *testing.T, path string, flags int, perm uint32) int {
+func openFD(t *testing.T, path string, flags int, perm uint32) int {
 	t.Helper()
 	fd, err := unix.Open(path, flags|unix.O_CLOEXEC, perm)
 	if err != nil {
@@ -104,8 +104,8 @@ func open(t *testing.T, path string, flags int, perm uint32) int {
 	return fd
 }
 
-// lstat is the whole stat of a path.
-func lstat(t *testing.T, path string) unix.Stat_t {
+// lstatOf is the whole stat of a path.
+func lstatOf(t *testing.T, path string) unix.Stat_t {
 	t.Helper()
 	var st unix.Stat_t
 	if err := unix.Lstat(path, &st); err != nil {
@@ -114,16 +114,16 @@ func lstat(t *testing.T, path string) unix.Stat_t {
 	return st
 }
 
-// fstat is the whole stat of an open file.
-func fstat(t *testing.T, fd int) unix.Stat_t {
+// fstatOf is the whole stat of an open file.
+func fstatOf(t *testing.T, fd int) unix.Stat_t {
 	t.Helper()
 	var st unix.Stat_t
 	mustDo(t, unix.Fstat(fd, &st))
 	return st
 }
 
-// readAt reads up to n bytes.
-func readAt(t *testing.T, fd, n int, off int64) string {
+// preadFD reads up to n bytes.
+func preadFD(t *testing.T, fd, n int, off int64) string {
 	t.Helper()
 	p := make([]byte, n)
 	got, err := unix.Pread(fd, p, off)
@@ -131,8 +131,8 @@ func readAt(t *testing.T, fd, n int, off int64) string {
 	return string(p[:got])
 }
 
-// names lists a directory in byte order.
-func names(t *testing.T, dir string) []string {
+// listNames lists a directory in byte order.
+func listNames(t *testing.T, dir string) []string {
 	t.Helper()
 	f, err := os.Open(dir)
 	mustDo(t, err)
@@ -143,30 +143,30 @@ func names(t *testing.T, dir string) []string {
 	return list
 }
 
-// wantNames fails unless dir holds exactly want, given in byte order.
-func wantNames(t *testing.T, dir string, want ...string) {
+// wantListed fails unless dir holds exactly want, given in byte order.
+func wantListed(t *testing.T, dir string, want ...string) {
 	t.Helper()
-	if got := strings.Join(names(t, dir), "\n"); got != strings.Join(want, "\n") {
-		t.Errorf("%s holds %q, want %q", filepath.Base(dir), names(t, dir), want)
+	if got := strings.Join(listNames(t, dir), "\n"); got != strings.Join(want, "\n") {
+		t.Errorf("%s holds %q, want %q", filepath.Base(dir), listNames(t, dir), want)
 	}
 }
 
 // programTime bounds every program that a test runs.
 const programTime = 120 * time.Second
 
-// shell runs a script in dir and returns what it printed. The shell changes into
+// shellIn runs a script in dir and returns what it printed. The shell changes into
 // the directory by itself: a child of this process must not be between fork and
 // exec inside a mount that this process serves.
-func shell(t *testing.T, dir, script string) string {
+func shellIn(t *testing.T, dir, script string) string {
 	t.Helper()
-	return shellAs(t, nil, dir, script)
+	return shellInAs(t, nil, dir, script)
 }
 
 // nobody is the user of tests about permissions.
 var nobody = &syscall.Credential{Uid: 65534, Gid: 65534}
 
-// shellAs is shell as another user.
-func shellAs(t *testing.T, who *syscall.Credential, dir, script string) string {
+// shellInAs is shellIn as another user.
+func shellInAs(t *testing.T, who *syscall.Credential, dir, script string) string {
 	t.Helper()
 	cmd := exec.Command("/bin/sh", "-c", `cd "$1" || exit 9; eval "$2"`, "sh", dir, script)
 	cmd.Dir = "/"
@@ -184,8 +184,8 @@ func shellAs(t *testing.T, who *syscall.Credential, dir, script string) string {
 	return out.String()
 }
 
-// wantShell fails unless a script prints want.
-func wantShell(t *testing.T, got, want string) {
+// wantOutput fails unless a script prints want.
+func wantOutput(t *testing.T, got, want string) {
 	t.Helper()
 	if got != want {
 		t.Errorf("got\n%s\nwant\n%s", got, want)
@@ -262,8 +262,8 @@ func (s *mountSuite) childCommand(role, path string) *exec.Cmd {
 	return cmd
 }
 
-// eventually waits until ok holds; releases and the like reach the server late.
-func eventually(t *testing.T, what string, ok func() bool) {
+// soon waits until ok holds; releases and the like reach the server late.
+func soon(t *testing.T, what string, ok func() bool) {
 	t.Helper()
 	for deadline := time.Now().Add(10 * time.Second); !ok(); time.Sleep(2 * time.Millisecond) {
 		if time.Now().After(deadline) {
@@ -273,8 +273,8 @@ func eventually(t *testing.T, what string, ok func() bool) {
 	}
 }
 
-// readAll reads an open file from its current position.
-func readAll(t *testing.T, fd int) string {
+// readFD reads an open file from its current position.
+func readFD(t *testing.T, fd int) string {
 	t.Helper()
 	var out bytes.Buffer
 	p := make([]byte, 64<<10)

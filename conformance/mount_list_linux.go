@@ -38,8 +38,8 @@ func (s *mountSuite) listDeleting(t *testing.T) {
 			removed++
 		}
 	}
-	same(t, "removed", removed, n)
-	wantNames(t, dir)
+	equal(t, "removed", removed, n)
+	wantListed(t, dir)
 	mustDo(t, os.Remove(dir))
 }
 
@@ -83,7 +83,7 @@ func rawEntries(t *testing.T, fd int) []rawEntry {
 
 func (s *mountSuite) listEntries(t *testing.T) {
 	dir := s.dir(t)
-	write(t, filepath.Join(dir, "file"), "")
+	putFile(t, filepath.Join(dir, "file"), "")
 	mustDo(t, os.Link(filepath.Join(dir, "file"), filepath.Join(dir, "twin")))
 	mustDo(t, os.Mkdir(filepath.Join(dir, "sub"), 0o755))
 	mustDo(t, os.Symlink("file", filepath.Join(dir, "link")))
@@ -91,35 +91,35 @@ func (s *mountSuite) listEntries(t *testing.T) {
 	types := map[uint32]byte{
 		unix.S_IFREG: unix.DT_REG, unix.S_IFDIR: unix.DT_DIR, unix.S_IFLNK: unix.DT_LNK, unix.S_IFIFO: unix.DT_FIFO,
 	}
-	list := rawEntries(t, open(t, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0))
+	list := rawEntries(t, openFD(t, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0))
 	for _, e := range list {
-		st := lstat(t, dir+"/"+e.name)
-		same(t, "inode number of "+e.name, e.ino, st.Ino)
-		same(t, "type of "+e.name, e.typ, types[st.Mode&unix.S_IFMT])
+		st := lstatOf(t, dir+"/"+e.name)
+		equal(t, "inode number of "+e.name, e.ino, st.Ino)
+		equal(t, "type of "+e.name, e.typ, types[st.Mode&unix.S_IFMT])
 	}
-	same(t, "entries with dot and dot-dot", len(list), 7)
-	for _, e := range rawEntries(t, open(t, s.point, unix.O_RDONLY|unix.O_DIRECTORY, 0)) {
+	equal(t, "entries with dot and dot-dot", len(list), 7)
+	for _, e := range rawEntries(t, openFD(t, s.point, unix.O_RDONLY|unix.O_DIRECTORY, 0)) {
 		if e.name == "." {
-			same(t, "inode number of the top", e.ino, lstat(t, s.point).Ino)
+			equal(t, "inode number of the top", e.ino, lstatOf(t, s.point).Ino)
 		}
 	}
 }
 
 func (s *mountSuite) listRewind(t *testing.T) {
 	dir := s.dir(t)
-	write(t, filepath.Join(dir, "a"), "")
-	fd := open(t, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
-	same(t, "entries", len(rawEntries(t, fd)), 3)
-	write(t, filepath.Join(dir, "b"), "")
+	putFile(t, filepath.Join(dir, "a"), "")
+	fd := openFD(t, dir, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	equal(t, "entries", len(rawEntries(t, fd)), 3)
+	putFile(t, filepath.Join(dir, "b"), "")
 	mustDo(t, os.Remove(filepath.Join(dir, "a")))
-	write(t, filepath.Join(dir, "c"), "")
+	putFile(t, filepath.Join(dir, "c"), "")
 	_, err := unix.Seek(fd, 0, unix.SEEK_SET)
 	mustDo(t, err)
 	got := ""
 	for _, e := range rawEntries(t, fd) {
 		got += e.name + " "
 	}
-	same(t, "entries after a rewind", got, ". .. b c ")
+	equal(t, "entries after a rewind", got, ". .. b c ")
 }
 
 func (s *mountSuite) listLarge(t *testing.T) {
@@ -128,8 +128,8 @@ func (s *mountSuite) listLarge(t *testing.T) {
 	for i := range n {
 		mustDo(t, unix.Mknod(filepath.Join(dir, fmt.Sprintf("%05d", i)), unix.S_IFREG|0o600, 0))
 	}
-	list := names(t, dir)
-	same(t, "entries", len(list), n)
+	list := listNames(t, dir)
+	equal(t, "entries", len(list), n)
 	for i, name := range list {
 		if name != fmt.Sprintf("%05d", i) {
 			t.Fatalf("entry %d is %q", i, name)

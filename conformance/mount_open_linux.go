@@ -25,23 +25,23 @@ var mountOpenTests = []mountTest{
 
 func (s *mountSuite) openFlags(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "content")
-	fd := open(t, f, unix.O_WRONLY|unix.O_TRUNC, 0)
-	same(t, "size after O_TRUNC", fstat(t, fd).Size, 0)
+	putFile(t, f, "content")
+	fd := openFD(t, f, unix.O_WRONLY|unix.O_TRUNC, 0)
+	equal(t, "size after O_TRUNC", fstatOf(t, fd).Size, 0)
 	_, err := unix.Pread(fd, make([]byte, 1), 0)
 	wantErrno(t, "read from a descriptor for writing", err, unix.EBADF)
 	_, err = unix.Write(fd, []byte("abc"))
 	mustDo(t, err)
-	ro := open(t, f, unix.O_RDONLY, 0)
+	ro := openFD(t, f, unix.O_RDONLY, 0)
 	_, err = unix.Write(ro, []byte("x"))
 	wantErrno(t, "write to a descriptor for reading", err, unix.EBADF)
 	wantErrno(t, "truncate a descriptor for reading", unix.Ftruncate(ro, 0), unix.EINVAL)
-	rw := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o777)
-	same(t, "mode after opening what exists", fstat(t, rw).Mode&0o777, 0o644)
-	same(t, "content", readAt(t, rw, 10, 0), "abc")
-	path := open(t, f, unix.O_PATH, 0)
-	same(t, "inode of a path descriptor", fstat(t, path).Ino, fstat(t, rw).Ino)
-	excl := open(t, f+"2", unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o400)
+	rw := openFD(t, f, unix.O_RDWR|unix.O_CREAT, 0o777)
+	equal(t, "mode after opening what exists", fstatOf(t, rw).Mode&0o777, 0o644)
+	equal(t, "content", preadFD(t, rw, 10, 0), "abc")
+	path := openFD(t, f, unix.O_PATH, 0)
+	equal(t, "inode of a path descriptor", fstatOf(t, path).Ino, fstatOf(t, rw).Ino)
+	excl := openFD(t, f+"2", unix.O_CREAT|unix.O_EXCL|unix.O_RDWR, 0o400)
 	_, err = unix.Write(excl, []byte("made for reading, open for writing"))
 	mustDo(t, err)
 }
@@ -50,9 +50,9 @@ func (s *mountSuite) reopen(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
 	for i := range 50 {
 		content := strings.Repeat("x", i*700%5000)
-		write(t, f, content)
-		same(t, "size", lstat(t, f).Size, int64(len(content)))
-		wantContent(t, f, content)
+		putFile(t, f, content)
+		equal(t, "size", lstatOf(t, f).Size, int64(len(content)))
+		wantFile(t, f, content)
 	}
 }
 
@@ -66,13 +66,13 @@ func (s *mountSuite) alone(t *testing.T, wrap func(kv.Store) kv.Store) (point st
 func (s *mountSuite) fsyncDurable(t *testing.T) {
 	point, _, memory := s.alone(t, nil)
 	f := filepath.Join(point, "f")
-	fd := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o640)
+	fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT, 0o640)
 	_, err := unix.Write(fd, []byte("precious"))
 	mustDo(t, err)
 	mustDo(t, unix.Fsync(fd))
 	wantAfterPowerLoss(t, memory, "f", "precious")
 	mustDo(t, os.Rename(f, filepath.Join(point, "g")))
-	dir := open(t, point, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	dir := openFD(t, point, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	mustDo(t, unix.Fsync(dir))
 	wantAfterPowerLoss(t, memory, "g", "precious")
 	_, err = unix.Pwrite(fd, []byte("P"), 0)
@@ -99,7 +99,7 @@ func wantAfterPowerLoss(t *testing.T, memory *memkv.Store, name, want string) {
 		p := make([]byte, 100)
 		n, err := h.ReadAt(t.Context(), p, 0)
 		mustDo(t, err)
-		same(t, name+" after power loss", string(p[:n]), want)
+		equal(t, name+" after power loss", string(p[:n]), want)
 		mustDo(t, h.Close())
 	}
 	mustDo(t, store.Close())
@@ -112,29 +112,29 @@ func (s *mountSuite) failedSave(t *testing.T) {
 		return faults
 	})
 	f := filepath.Join(point, "f")
-	write(t, f, "safe")
-	fd := open(t, f, unix.O_RDWR, 0)
+	putFile(t, f, "safe")
+	fd := openFD(t, f, unix.O_RDWR, 0)
 	mustDo(t, unix.Fsync(fd))
 	faults.Arm(faultkv.Rule{Op: faultkv.Commit, Sticky: true, Err: kv.ErrNoSpace})
 	_, err := unix.Pwrite(fd, []byte("lost"), 0)
 	mustDo(t, err)
 	wantErrno(t, "fsync on a full disk", unix.Fsync(fd), unix.ENOSPC)
-	same(t, "content meanwhile", readAt(t, fd, 10, 0), "lost")
-	second := open(t, f, unix.O_RDWR, 0)
+	equal(t, "content meanwhile", preadFD(t, fd, 10, 0), "lost")
+	second := openFD(t, f, unix.O_RDWR, 0)
 	wantErrno(t, "close after a failed save", unix.Close(second), unix.ENOSPC)
 	faults.Arm()
 	mustDo(t, unix.Fsync(fd))
 	mustDo(t, unix.Close(fd))
-	wantContent(t, f, "lost")
+	wantFile(t, f, "lost")
 }
 
 func (s *mountSuite) staleHandle(t *testing.T) {
 	point, v, _ := s.alone(t, nil)
 	f := filepath.Join(point, "log")
-	write(t, f, "a")
+	putFile(t, f, "a")
 	cp, err := v.Checkpoint(t.Context(), engine.CheckpointOptions{Name: "before"})
 	mustDo(t, err)
-	fd := open(t, f, unix.O_RDWR|unix.O_APPEND, 0)
+	fd := openFD(t, f, unix.O_RDWR|unix.O_APPEND, 0)
 	_, err = unix.Write(fd, []byte("b"))
 	mustDo(t, err)
 	if _, err := v.Restore(t.Context(), cp.Root, nil); err != nil {
@@ -143,14 +143,14 @@ func (s *mountSuite) staleHandle(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
-	wantContent(t, f, "a")
+	wantFile(t, f, "a")
 	_, err = unix.Write(fd, []byte("late"))
 	var errno syscall.Errno
 	if !errors.As(err, &errno) || errno != unix.ESTALE && errno != unix.EBADF {
 		t.Errorf("a write after the restore: %v, want ESTALE", err)
 	}
-	wantContent(t, f, "a")
+	wantFile(t, f, "a")
 	_ = unix.Close(fd) // may report what the write did
-	write(t, f, "new")
-	wantContent(t, f, "new")
+	putFile(t, f, "new")
+	wantFile(t, f, "new")
 }

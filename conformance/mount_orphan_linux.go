@@ -22,7 +22,7 @@ var mountOrphanTests = []mountTest{
 
 func (s *mountSuite) orphanUse(t *testing.T) {
 	f := filepath.Join(s.dir(t), "t")
-	fd := open(t, f, unix.O_RDWR|unix.O_CREAT|unix.O_SYNC, 0o600)
+	fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT|unix.O_SYNC, 0o600)
 	_, err := unix.Write(fd, []byte("test data"))
 	mustDo(t, err)
 	mustDo(t, unix.Unlink(f))
@@ -31,20 +31,20 @@ func (s *mountSuite) orphanUse(t *testing.T) {
 	mustDo(t, unix.Futimes(fd, []unix.Timeval{{Sec: 1}, {Sec: 2}}))
 	_, err = unix.Pwrite(fd, []byte("Z"), 0)
 	mustDo(t, err)
-	st := fstat(t, fd)
-	same(t, "size", st.Size, 16384)
-	same(t, "mode", st.Mode, uint32(unix.S_IFREG|0o640))
-	same(t, "access time", st.Atim.Sec, 1)
-	same(t, "links", st.Nlink, 0)
+	st := fstatOf(t, fd)
+	equal(t, "size", st.Size, 16384)
+	equal(t, "mode", st.Mode, uint32(unix.S_IFREG|0o640))
+	equal(t, "access time", st.Atim.Sec, 1)
+	equal(t, "links", st.Nlink, 0)
 	if st.Mtim.Sec <= 2 {
 		t.Errorf("the write did not move the mtime from %d", st.Mtim.Sec)
 	}
-	same(t, "content", readAt(t, fd, 3, 0), "Zes")
+	equal(t, "content", preadFD(t, fd, 3, 0), "Zes")
 	mustDo(t, unix.Fsetxattr(fd, "user.k", []byte("v"), 0))
 	p := make([]byte, 9)
 	n, err := unix.Fgetxattr(fd, "user.k", p)
 	mustDo(t, err)
-	same(t, "attribute", string(p[:n]), "v")
+	equal(t, "attribute", string(p[:n]), "v")
 	mustDo(t, unix.Fsync(fd))
 }
 
@@ -53,14 +53,14 @@ func (s *mountSuite) orphanHidden(t *testing.T) {
 	d := filepath.Join(dir, "d")
 	mustDo(t, os.Mkdir(d, 0o755))
 	files := s.vault.Info().Files
-	fd := open(t, filepath.Join(d, "f"), unix.O_RDWR|unix.O_CREAT, 0o600)
+	fd := openFD(t, filepath.Join(d, "f"), unix.O_RDWR|unix.O_CREAT, 0o600)
 	_, err := unix.Write(fd, []byte("secret"))
 	mustDo(t, err)
 	before, err := s.vault.Commit(t.Context(), false)
 	mustDo(t, err)
 	mustDo(t, os.Remove(filepath.Join(d, "f")))
-	wantNames(t, d)
-	same(t, "files in the vault", s.vault.Info().Files, files)
+	wantListed(t, d)
+	equal(t, "files in the vault", s.vault.Info().Files, files)
 	after, err := s.vault.Commit(t.Context(), false)
 	mustDo(t, err)
 	changes, _, err := s.vault.Store().Diff(t.Context(), before, after, nil)
@@ -69,51 +69,51 @@ func (s *mountSuite) orphanHidden(t *testing.T) {
 		t.Errorf("the removal is the change %+v, want one deletion", changes)
 	}
 	mustDo(t, os.Remove(d))
-	same(t, "content without a directory", readAt(t, fd, 10, 0), "secret")
+	equal(t, "content without a directory", preadFD(t, fd, 10, 0), "secret")
 	_, err = unix.Pwrite(fd, []byte("S"), 0)
 	mustDo(t, err)
-	same(t, "content after a write", readAt(t, fd, 10, 0), "Secret")
-	wantNames(t, dir)
+	equal(t, "content after a write", preadFD(t, fd, 10, 0), "Secret")
+	wantListed(t, dir)
 }
 
 func (s *mountSuite) orphanTwin(t *testing.T) {
 	dir := s.dir(t)
 	a, b := filepath.Join(dir, "a"), filepath.Join(dir, "b")
-	write(t, a, "shared")
+	putFile(t, a, "shared")
 	mustDo(t, os.Link(a, b))
-	fd := open(t, a, unix.O_RDWR, 0)
+	fd := openFD(t, a, unix.O_RDWR, 0)
 	mustDo(t, os.Remove(a))
-	same(t, "links", fstat(t, fd).Nlink, 1)
+	equal(t, "links", fstatOf(t, fd).Nlink, 1)
 	_, err := unix.Pwrite(fd, []byte("S"), 0)
 	mustDo(t, err)
-	wantContent(t, b, "Shared")
+	wantFile(t, b, "Shared")
 	mustDo(t, unix.Close(fd))
-	eventually(t, "the content after the last close", func() bool {
+	soon(t, "the content after the last close", func() bool {
 		got, err := os.ReadFile(b)
 		return err == nil && string(got) == "Shared"
 	})
-	same(t, "links at the end", lstat(t, b).Nlink, 1)
-	wantNames(t, dir, "b")
+	equal(t, "links at the end", lstatOf(t, b).Nlink, 1)
+	wantListed(t, dir, "b")
 }
 
 func (s *mountSuite) orphanReopen(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "again")
-	fd := open(t, f, unix.O_RDWR, 0)
+	putFile(t, f, "again")
+	fd := openFD(t, f, unix.O_RDWR, 0)
 	mustDo(t, os.Remove(f))
-	again := open(t, fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDWR, 0)
+	again := openFD(t, fmt.Sprintf("/proc/self/fd/%d", fd), unix.O_RDWR, 0)
 	mustDo(t, unix.Close(fd))
-	same(t, "content", readAt(t, again, 10, 0), "again")
+	equal(t, "content", preadFD(t, again, 10, 0), "again")
 	_, err := unix.Pwrite(again, []byte("A"), 0)
 	mustDo(t, err)
-	same(t, "content after a write", readAt(t, again, 10, 0), "Again")
-	same(t, "size", fstat(t, again).Size, 5)
+	equal(t, "content after a write", preadFD(t, again, 10, 0), "Again")
+	equal(t, "size", fstatOf(t, again).Size, 5)
 }
 
 func (s *mountSuite) orphanSpace(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
 	before := s.vault.Info().Bytes
-	fd := open(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
+	fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
 	_, err := unix.Write(fd, make([]byte, 1<<20))
 	mustDo(t, err)
 	mustDo(t, os.Remove(f))
@@ -121,7 +121,7 @@ func (s *mountSuite) orphanSpace(t *testing.T) {
 		t.Errorf("an open file without a name counts as %d bytes", got-before)
 	}
 	mustDo(t, unix.Close(fd))
-	eventually(t, "the space", func() bool { return s.vault.Info().Bytes == before })
+	soon(t, "the space", func() bool { return s.vault.Info().Bytes == before })
 }
 
 func (s *mountSuite) orphanMany(t *testing.T) {
@@ -130,13 +130,13 @@ func (s *mountSuite) orphanMany(t *testing.T) {
 	const n = 200
 	fds := make([]int, n)
 	for i := range fds {
-		fds[i] = open(t, filepath.Join(dir, fmt.Sprint(i)), unix.O_RDWR|unix.O_CREAT, 0o600)
+		fds[i] = openFD(t, filepath.Join(dir, fmt.Sprint(i)), unix.O_RDWR|unix.O_CREAT, 0o600)
 		_, err := unix.Write(fds[i], []byte(fmt.Sprint(i)))
 		mustDo(t, err)
 	}
 	mustDo(t, os.RemoveAll(dir))
 	for i, fd := range fds {
-		same(t, "content", readAt(t, fd, 10, 0), fmt.Sprint(i))
+		equal(t, "content", preadFD(t, fd, 10, 0), fmt.Sprint(i))
 	}
 }
 
@@ -144,14 +144,14 @@ func (s *mountSuite) orphanDir(t *testing.T) {
 	dir := s.dir(t)
 	d := filepath.Join(dir, "d")
 	mustDo(t, os.Mkdir(d, 0o755))
-	fd := open(t, d, unix.O_RDONLY|unix.O_DIRECTORY, 0)
+	fd := openFD(t, d, unix.O_RDONLY|unix.O_DIRECTORY, 0)
 	mustDo(t, os.Remove(d))
 	// libfuse says ESTALE where the kernel asks it before it looks itself.
 	if _, err := unix.Openat(fd, "f", unix.O_CREAT|unix.O_WRONLY, 0o600); err != unix.ENOENT && err != unix.ESTALE {
 		t.Errorf("create in a removed directory: %v, want ENOENT", err)
 	}
 	mustDo(t, os.Mkdir(d, 0o755))
-	wantNames(t, d)
+	wantListed(t, d)
 	if a, err := s.vault.Resolve(t.Context(), filepath.Base(dir)+"/d", false); err != nil || a.Ino == engine.RootIno {
 		t.Errorf("the new directory is %+v, %v", a, err)
 	}

@@ -40,16 +40,16 @@ func listXattrs(t *testing.T, path string) []string {
 func (s *mountSuite) xattrs(t *testing.T) {
 	dir := s.dir(t)
 	f := filepath.Join(dir, "f")
-	write(t, f, "")
+	putFile(t, f, "")
 	for _, path := range []string{f, dir} {
 		mustDo(t, unix.Lsetxattr(path, "user.k", []byte("v\x00\xff"), 0))
 		mustDo(t, unix.Lsetxattr(path, "user.empty", nil, 0))
 		got, err := getXattr(path, "user.k")
 		mustDo(t, err)
-		same(t, "value", got, "v\x00\xff")
+		equal(t, "value", got, "v\x00\xff")
 		got, err = getXattr(path, "user.empty")
 		mustDo(t, err)
-		same(t, "empty value", got, "")
+		equal(t, "empty value", got, "")
 		if list := listXattrs(t, path); !slices.Equal(list, []string{"user.empty", "user.k"}) {
 			t.Errorf("names %q", list)
 		}
@@ -62,7 +62,7 @@ func (s *mountSuite) xattrs(t *testing.T) {
 	mustDo(t, os.Rename(f, f+"2"))
 	got, err := getXattr(f+"2", "user.k")
 	mustDo(t, err)
-	same(t, "value after a rename", got, "second")
+	equal(t, "value after a rename", got, "second")
 	if os.Geteuid() == 0 {
 		l := filepath.Join(dir, "l")
 		mustDo(t, os.Symlink("f2", l))
@@ -74,7 +74,7 @@ func (s *mountSuite) xattrs(t *testing.T) {
 
 func (s *mountSuite) xattrErrors(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "")
+	putFile(t, f, "")
 	_, err := getXattr(f, "user.none")
 	wantErrno(t, "get of nothing", err, unix.ENODATA)
 	wantErrno(t, "remove of nothing", unix.Lremovexattr(f, "user.none"), unix.ENODATA)
@@ -90,38 +90,38 @@ func (s *mountSuite) xattrErrors(t *testing.T) {
 
 func (s *mountSuite) xattrSizes(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
-	write(t, f, "")
+	putFile(t, f, "")
 	big := bytes.Repeat([]byte("v"), 64<<10)
 	mustDo(t, unix.Lsetxattr(f, "user.big", big, 0))
 	got, err := getXattr(f, "user.big")
 	mustDo(t, err)
-	same(t, "a value of the greatest size", got, string(big))
+	equal(t, "a value of the greatest size", got, string(big))
 	n, err := unix.Lgetxattr(f, "user.big", nil)
 	mustDo(t, err)
-	same(t, "size asked for", n, len(big))
+	equal(t, "size asked for", n, len(big))
 	_, err = unix.Lgetxattr(f, "user.big", make([]byte, 10))
 	wantErrno(t, "a buffer too small", err, unix.ERANGE)
 	n, err = unix.Llistxattr(f, nil)
 	mustDo(t, err)
-	same(t, "size of the list", n, len("user.big")+1)
+	equal(t, "size of the list", n, len("user.big")+1)
 	_, err = unix.Llistxattr(f, make([]byte, 3))
 	wantErrno(t, "a list buffer too small", err, unix.ERANGE)
 	name := "user." + strings.Repeat("n", 250)
 	mustDo(t, unix.Lsetxattr(f, name, []byte("long"), 0))
 	got, err = getXattr(f, name)
 	mustDo(t, err)
-	same(t, "value under a long name", got, "long")
+	equal(t, "value under a long name", got, "long")
 }
 
 func (s *mountSuite) acls(t *testing.T) {
 	dir := s.dir(t)
 	f := filepath.Join(dir, "f")
-	write(t, f, "a\n")
+	putFile(t, f, "a\n")
 	acl := []byte{2, 0, 0, 0, 1, 0, 6, 0, 255, 255, 255, 255, 4, 0, 4, 0, 255, 255, 255, 255, 32, 0, 4, 0, 255, 255, 255, 255}
 	for _, name := range []string{"system.posix_acl_access", "system.posix_acl_default"} {
 		wantErrno(t, "set "+name, unix.Setxattr(dir, name, acl, 0), unix.EOPNOTSUPP)
 		_, err := getXattr(dir, name)
 		wantErrno(t, "get "+name, err, unix.EOPNOTSUPP)
 	}
-	wantShell(t, shell(t, dir, "chmod 751 f; cp -p f g; sed -i s/a/b/ f; install -m 4711 f h; stat -c %a f g h; cat f"), "751\n751\n4711\nb\n")
+	wantOutput(t, shellIn(t, dir, "chmod 751 f; cp -p f g; sed -i s/a/b/ f; install -m 4711 f h; stat -c %a f g h; cat f"), "751\n751\n4711\nb\n")
 }
