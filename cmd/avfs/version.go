@@ -14,8 +14,14 @@ import (
 	"github.com/agentvfs/avfs/workspace"
 )
 
-// version is that of the module as the toolchain stamped it.
+// release is what the build says this is: go build -ldflags "-X main.release=v1.2.3".
+var release string
+
+// version is the release, or else that of the module as the toolchain stamped it.
 func version() string {
+	if release != "" {
+		return release
+	}
 	info, ok := debug.ReadBuildInfo()
 	if !ok || info.Main.Version == "" {
 		return "unknown"
