@@ -61,6 +61,9 @@ type Request struct {
 type Proxy struct {
 	Workspace *workspace.Workspace
 	Policy    *policy.Policy
+	// Sole says that this process does nothing but run one command at a time, so
+	// that every process it adopts meanwhile is the command's (see package run).
+	Sole bool
 	// Observe is told of every state that an execution enters; may be nil.
 	Observe func(State)
 }
@@ -230,6 +233,7 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.Env, hold.Vault, env.ID, dir), Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: req.Stdout, Stderr: req.Stderr, Combined: req.Combined, Interrupt: req.Interrupt,
+		Sole: p.Sole,
 	})
 	if err != nil {
 		return err
