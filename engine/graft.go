@@ -181,7 +181,8 @@ func (g *grafter) plan(ctx context.Context, p string) (st step, needed bool, err
 	// names lead to stays what it is.
 	inPlace := live.isDir() || live.nlink == 1 && want.nlink == 1 && (same || live.isRegular())
 	st.remove, st.content = !inPlace, !same
-	return st, !same || !meta, nil
+	relink := st.live.ino != st.want.ino && (live.nlink > 1 || want.nlink > 1) && !live.isDir()
+	return st, !same || !meta || relink, nil
 }
 
 // compare reports whether two inodes have the same content, and whether they have
@@ -397,7 +398,8 @@ func (g *grafter) copyContent(ctx context.Context, src side, ino Ino, n *inode) 
 }
 
 // touchedPaths lists the paths that differ from a to b and for which inside holds,
-// before and after, with everything below a directory that was moved.
+// before and after, with everything below a directory that was moved, and the other
+// names that a file has in b.
 func (s *Store) touchedPaths(ctx context.Context, a, b Root, inside func(string) bool) ([]string, error) {
 	changes, err := s.diff(ctx, a, b, nil, false)
 	if err != nil {
@@ -413,8 +415,22 @@ func (s *Store) touchedPaths(ctx context.Context, a, b Root, inside func(string)
 		add(p)
 		return nil
 	}
+	in := newPathFinder(view{src: s.nodes, root: b.ref})
 	for _, c := range changes {
 		add(c.path)
+		if n := c.after.n; n != nil && n.nlink > 1 && !n.isDir() {
+			names, err := in.w.names(ctx, c.after.ino, n)
+			if err != nil {
+				return nil, err
+			}
+			for _, nm := range names {
+				p, err := in.join(ctx, nm)
+				if err != nil {
+					return nil, err
+				}
+				add(p)
+			}
+		}
 		if c.oldPath == "" {
 			continue
 		}
