@@ -22,8 +22,8 @@ help: ## Print the targets
 	@grep -E '^[a-z-]+:.*## ' $(MAKEFILE_LIST) | sed -E 's/^([a-z-]+):.*## (.*)/\1\t\2/' | expand -t 14
 
 .PHONY: demo
-demo: build ## Install what is missing, build, and run a real task in a fork of this repository
-	scripts/demo bin/avfs
+demo: deps-demo build ## Install what is missing, build, and run a real task in a fork of this repository
+	@scripts/demo bin/avfs
 
 .PHONY: build
 build: deps-build ## Build bin/avfs
@@ -81,6 +81,10 @@ install: build ## Copy bin/avfs to PREFIX/bin (PREFIX=/usr/local)
 .PHONY: deps
 deps: ## Install what the tests need
 	@scripts/install-deps test
+
+.PHONY: deps-build
+deps-demo:
+	@scripts/install-deps demo
 
 .PHONY: deps-build
 deps-build: ## Install what a build and a mount need
