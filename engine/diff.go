@@ -377,7 +377,7 @@ func (d *differ) unfold(ctx context.Context, r change) ([]change, error) {
 		moved = append(moved, c)
 		return nil
 	})
-	d.list = slices.DeleteFunc(d.list, func(c change) bool { return c.oldPath != "" && own[c.path] })
+	d.list = slices.DeleteFunc(d.list, func(c change) bool { return own[c.path] })
 	return moved, err
 }
 
