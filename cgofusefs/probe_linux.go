@@ -20,7 +20,7 @@ func probeDevice() error {
 	case errors.Is(err, fs.ErrNotExist):
 		return fmt.Errorf("%w: load the kernel module (modprobe fuse), or give the container the device (--device /dev/fuse)", err)
 	case errors.Is(err, fs.ErrPermission):
-		return fmt.Errorf("%w: a container needs --device /dev/fuse and the right to mount (--cap-add SYS_ADMIN)", err)
+		return fmt.Errorf("%w: this user may not use the device, which is usually open to everyone (chmod 666 /dev/fuse); a container needs --device /dev/fuse --cap-add SYS_ADMIN", err)
 	default:
 		return err
 	}

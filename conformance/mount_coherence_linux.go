@@ -1,9 +1,11 @@
 package conformance
 
 import (
+	"bytes"
 	"fmt"
 	"os"
 	"path/filepath"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -20,6 +22,9 @@ var mountCoherenceTests = []mountTest{
 	{"overwriting leaves no old bytes", "a cache that keeps the old bytes gives programs a mixture", (*mountSuite).noStalePages},
 	{"same size, same time, new content", "rsync and build caches set times back; the bytes must be the new ones", (*mountSuite).sameStamp},
 	{"a restore is seen at once", "after an undo every program must read the old state", (*mountSuite).restored},
+	{"replaced from outside while open", "a restore or the command line replaces files that programs have open", (*mountSuite).outsideReplace},
+	{"another type from outside", "a checkpoint may hold a directory where there is a file now", (*mountSuite).outsideRetype},
+	{"saving while programs write", "checkpoints are taken in the middle of work, and each must be a state that was there", (*mountSuite).saveDuringLoad},
 	{"mixed load in parallel", "tools in parallel must not get stuck or lose files", (*mountSuite).mixedLoad},
 }
 
@@ -176,6 +181,91 @@ func (s *mountSuite) restored(t *testing.T) {
 	mustDo(t, err)
 	wantFile(t, f, "new")
 	wantListed(t, point, "f", "later")
+}
+
+func (s *mountSuite) outsideReplace(t *testing.T) {
+	dir := s.dir(t)
+	f := filepath.Join(dir, "f")
+	d, err := s.vault.Resolve(t.Context(), filepath.Base(dir), false)
+	mustDo(t, err)
+	putFile(t, f, "version 0")
+	for i := 1; i <= 20; i++ {
+		was, is := fmt.Sprint("version ", (i-1)%10), fmt.Sprint("version ", i%10)
+		fd := openFD(t, f, unix.O_RDWR, 0)
+		equal(t, "before", preadFD(t, fd, 20, 0), was)
+		s.outside(t, dir, "new", func(f outsideFile) { f.write(t, is, 0) })
+		mustDo(t, s.vault.Rename(t.Context(), d.Ino, "new", d.Ino, "f", 0))
+		wantFile(t, f, is)
+		equal(t, "by the old descriptor", preadFD(t, fd, 20, 0), was)
+		_, err := unix.Pwrite(fd, []byte("VERSION"), 0)
+		mustDo(t, err)
+		wantFile(t, f, is)
+		mustDo(t, unix.Close(fd))
+	}
+}
+
+func (s *mountSuite) outsideRetype(t *testing.T) {
+	dir := s.dir(t)
+	f := filepath.Join(dir, "f")
+	d, err := s.vault.Resolve(t.Context(), filepath.Base(dir), false)
+	mustDo(t, err)
+	for range 5 {
+		putFile(t, f, "file")
+		wantFile(t, f, "file")
+		mustDo(t, s.vault.Unlink(t.Context(), d.Ino, "f"))
+		_, err := s.vault.Mkdir(t.Context(), d.Ino, "f", 0o755, engine.Owner{})
+		mustDo(t, err)
+		putFile(t, filepath.Join(f, "inside"), "dir")
+		wantListed(t, f, "inside")
+		mustDo(t, s.vault.RemoveAll(t.Context(), filepath.Base(dir)+"/f"))
+		_, err = s.vault.Symlink(t.Context(), d.Ino, "f", "target", engine.Owner{})
+		mustDo(t, err)
+		target, err := os.Readlink(f)
+		mustDo(t, err)
+		equal(t, "target", target, "target")
+		mustDo(t, s.vault.Unlink(t.Context(), d.Ino, "f"))
+	}
+}
+
+func (s *mountSuite) saveDuringLoad(t *testing.T) {
+	point, v, _ := s.alone(t, nil)
+	mustDo(t, os.Mkdir(filepath.Join(point, "d"), 0o755))
+	stop, stopped := make(chan struct{}), make(chan struct{})
+	go func() { // ends when stop is closed
+		defer close(stopped)
+		for i := 0; ; i++ {
+			select {
+			case <-stop:
+				return
+			default:
+			}
+			if _, err := v.Checkpoint(t.Context(), engine.CheckpointOptions{Name: fmt.Sprint(i)}); err != nil {
+				t.Error(err)
+				return
+			}
+			if _, err := v.Commit(t.Context(), true); err != nil {
+				t.Error(err)
+				return
+			}
+		}
+	}()
+	for i := range 200 {
+		f := filepath.Join(point, "d", fmt.Sprint(i%10))
+		fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT|unix.O_TRUNC, 0o600)
+		_, err := unix.Write(fd, bytes.Repeat([]byte{byte(i)}, 300_000))
+		mustDo(t, err)
+		if i%3 == 0 {
+			mustDo(t, os.Remove(f))
+		}
+		got := preadFD(t, fd, 300_001, 0)
+		if got != strings.Repeat(string([]byte{byte(i)}), 300_000) {
+			t.Fatalf("round %d: %d bytes differ from what was written", i, len(got))
+		}
+		mustDo(t, unix.Close(fd))
+	}
+	close(stop)
+	<-stopped
+	wantSound(t, v.Store())
 }
 
 func (s *mountSuite) mixedLoad(t *testing.T) {
