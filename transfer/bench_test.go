@@ -1,6 +1,8 @@
 package transfer_test
 
 import (
+	"errors"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -25,14 +27,20 @@ func goTree(tb testing.TB) string {
 	return dir
 }
 
-// openStore makes a store at path.
+// openStore opens the store at path, which it makes if there is none.
 func openStore(tb testing.TB, path string) *engine.Store {
 	tb.Helper()
-	db, err := sqlite.Driver{}.Open(tb.Context(), path, kv.Options{Tables: engine.Tables(), Create: true})
+	_, err := os.Stat(path)
+	isNew := errors.Is(err, fs.ErrNotExist)
+	db, err := sqlite.Driver{}.Open(tb.Context(), path, kv.Options{Tables: engine.Tables(), Create: isNew})
 	if err != nil {
 		tb.Fatal(err)
 	}
-	s, err := engine.Create(tb.Context(), db, nil)
+	open := engine.Open
+	if isNew {
+		open = engine.Create
+	}
+	s, err := open(tb.Context(), db, nil)
 	if err != nil {
 		tb.Fatal(err)
 	}
@@ -52,7 +60,7 @@ func importDurably(tb testing.TB, v *engine.Vault, src, dst string) transfer.Rep
 	return rep
 }
 
-func sync(tb testing.TB) {
+func syncDisk(tb testing.TB) {
 	tb.Helper()
 	if out, err := exec.Command("sync").CombinedOutput(); err != nil {
 		tb.Skipf("no sync command: %v %s", err, out)
@@ -68,12 +76,12 @@ func BenchmarkImportGoTree(b *testing.B) {
 	var bytes int64
 	for b.Loop() {
 		dir := b.TempDir()
-		sync(b)
+		syncDisk(b)
 		begin := time.Now()
 		if out, err := exec.Command("cp", "-a", src, filepath.Join(dir, "copy")).CombinedOutput(); err != nil {
 			b.Skipf("no cp -a: %v %s", err, out)
 		}
-		sync(b)
+		syncDisk(b)
 		copies = append(copies, time.Since(begin))
 		s := openStore(b, filepath.Join(dir, "store.avfs"))
 		v, err := s.CreateVault(b.Context(), "main")
