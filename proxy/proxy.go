@@ -233,7 +233,7 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.Env, hold.Vault, env.ID, dir), Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: req.Stdout, Stderr: req.Stderr, Combined: req.Combined, Interrupt: req.Interrupt,
-		Sole: p.Sole,
+		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(),
 	})
 	if err != nil {
 		return err

@@ -71,6 +71,19 @@ func (r *remote) info(ctx context.Context) (OwnerInfo, error) {
 	return info, json.NewDecoder(resp.Body).Decode(&info)
 }
 
+// stop asks the owner to end.
+func (r *remote) stop(ctx context.Context) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner/v1/stop", nil)
+	if err != nil {
+		return err
+	}
+	resp, err := r.http.Do(req)
+	if err != nil {
+		return fmt.Errorf("%w: %w", errNotStarted, err)
+	}
+	return resp.Body.Close()
+}
+
 // errNotStarted says that the owner ended before it took the request.
 var errNotStarted = errors.New("the owner of the store ended")
 
@@ -98,6 +111,9 @@ func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Str
 		return nil, err
 	}
 	req.Header.Set(headerProtocol, strconv.Itoa(Protocol))
+	if s.Exec != "" {
+		req.Header.Set(headerExec, s.Exec)
+	}
 	resp, err := r.http.Do(req)
 	if err != nil {
 		if ctx.Err() != nil {
@@ -106,7 +122,11 @@ func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Str
 		return nil, fmt.Errorf("%w: %w", errNotStarted, err)
 	}
 	defer resp.Body.Close()
-	if resp.StatusCode != http.StatusOK {
+	switch resp.StatusCode {
+	case http.StatusOK:
+	case http.StatusServiceUnavailable:
+		return nil, errNotStarted
+	default:
 		return nil, refused(resp)
 	}
 	close(taken)
@@ -131,6 +151,7 @@ type errOutput struct{ error }
 func (e errOutput) Unwrap() error { return e.error }
 
 func readAnswer(r io.Reader, s Streams) (json.RawMessage, error) {
+	var parts []byte
 	for {
 		kind, content, err := readFrame(r)
 		if err != nil {
@@ -146,11 +167,13 @@ func readAnswer(r io.Reader, s Streams) (json.RawMessage, error) {
 			if json.Unmarshal(content, &p) == nil {
 				s.progress(p)
 			}
+		case framePart:
+			parts = append(parts, content...)
 		case frameResult:
-			return content, nil
+			return append(parts, content...), nil
 		case frameFault:
 			var f Fault
-			if err := json.Unmarshal(content, &f); err != nil {
+			if err := json.Unmarshal(append(parts, content...), &f); err != nil {
 				return nil, err
 			}
 			return nil, f.Err()

@@ -15,11 +15,13 @@ const Protocol = 1
 const (
 	frameData     = 'd' // output stream
 	frameProgress = 'p' // a Progress
+	framePart     = 'c' // the beginning of a result or Fault that is longer than a frame
 	frameResult   = 'r' // the result; the last frame
 	frameFault    = 'e' // a Fault; the last frame
 )
 
-const maxFrame = 64 << 20
+// maxFrame is how much one frame holds, in bytes.
+const maxFrame = 16 << 20
 
 func writeFrame(w io.Writer, kind byte, content []byte) error {
 	var head [5]byte

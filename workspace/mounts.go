@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"os"
 	"path/filepath"
 	"sort"
@@ -29,7 +30,41 @@ type MountInfo struct {
 }
 
 // mountAt mounts a vault at a place that somebody chose.
-func (o *Owner) mountAt(ctx context.Context, vault, point string, readOnly, implicit bool) (*mount, error) {
+func (o *Owner) mountAt(ctx context.Context, vault, point string, readOnly bool) (MountInfo, error) {
+	o.mounting.Lock()
+	defer o.mounting.Unlock()
+	if old := o.mountOn(point); old != nil && old.info.Vault == vault && old.info.ReadOnly == readOnly {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		old.info.Implicit = false
+		return old.info, nil
+	}
+	m, err := o.mount(ctx, vault, point, readOnly, false)
+	if err != nil {
+		return MountInfo{}, err
+	}
+	return m.info, nil
+}
+
+// mountNew makes a mount where none is.
+func (o *Owner) mountNew(ctx context.Context, req MountRequest) (*mount, error) {
+	o.mounting.Lock()
+	defer o.mounting.Unlock()
+	if old := o.mountOn(req.Mountpoint); old != nil {
+		return nil, &engine.Error{Kind: engine.Busy, Op: "mount", Path: req.Mountpoint, Err: fmt.Errorf("vault %s is mounted there", old.info.Vault)}
+	}
+	return o.mount(ctx, req.Vault, req.Mountpoint, req.ReadOnly, false)
+}
+
+// mountOn is the mount at a place, nil if there is none.
+func (o *Owner) mountOn(point string) *mount {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return o.mounts[point]
+}
+
+// mount makes a mount. The caller holds mounting.
+func (o *Owner) mount(ctx context.Context, vault, point string, readOnly, implicit bool) (*mount, error) {
 	if o.w.cfg.Mounter == nil {
 		return nil, &engine.Error{Kind: NoMounter, Op: "mount", Path: vault, Err: errors.New("this build cannot mount")}
 	}
@@ -49,45 +84,52 @@ func (o *Owner) mountAt(ctx context.Context, vault, point string, readOnly, impl
 	o.mu.Unlock()
 	go func() { // ends with the mount
 		<-m.Done()
-		o.mu.Lock()
-		defer o.mu.Unlock()
-		if o.mounts[point] == entry {
-			delete(o.mounts, point)
-		}
+		o.forget(entry)
 	}()
 	return entry, nil
 }
 
-// use finds or makes a mount of the vault for a command. The returned function
-// gives it back.
-func (o *Owner) use(ctx context.Context, vault string, readOnly bool) (point string, done func(), err error) {
-	o.mu.Lock()
-	for _, m := range o.mounts {
-		if m.info.Vault == vault && m.info.ReadOnly == readOnly {
-			m.users++
-			o.mu.Unlock()
-			return m.info.Mountpoint, func() { o.unuse(m) }, nil
-		}
-	}
-	o.mu.Unlock()
-	place := o.w.MountPoint(vault, readOnly)
-	if err := os.MkdirAll(filepath.Dir(place), 0o700); err != nil {
-		return "", nil, err
-	}
-	m, err := o.mountAt(ctx, vault, place, readOnly, true)
-	if err != nil {
-		return "", nil, err
-	}
-	o.mu.Lock()
-	m.users++
-	o.mu.Unlock()
-	return m.info.Mountpoint, func() { o.unuse(m) }, nil
-}
-
-func (o *Owner) unuse(m *mount) {
+// forget takes a mount that has ended off the list.
+func (o *Owner) forget(m *mount) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	m.users--
+	if o.mounts[m.info.Mountpoint] == m {
+		delete(o.mounts, m.info.Mountpoint)
+		o.signal()
+	}
+}
+
+// use finds or makes the mount of the vault for commands. It is always at the same
+// place, wherever else the vault is mounted, so that commands see the same paths.
+// The returned function gives it back.
+func (o *Owner) use(ctx context.Context, vault string, readOnly bool) (point string, done func(), err error) {
+	point = o.w.MountPoint(vault, readOnly)
+	o.mounting.Lock()
+	defer o.mounting.Unlock()
+	m := o.mountOn(point)
+	if m == nil {
+		if err := os.MkdirAll(filepath.Dir(point), 0o700); err != nil {
+			return "", nil, err
+		}
+		if m, err = o.mount(ctx, vault, point, readOnly, true); err != nil {
+			return "", nil, err
+		}
+	}
+	o.addUser(m, 1)
+	return point, func() { o.addUser(m, -1) }, nil
+}
+
+func (o *Owner) addUser(m *mount, n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	m.users += n
+}
+
+// inUse reports whether commands run in a mount.
+func (o *Owner) inUse(m *mount) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return m.users > 0
 }
 
 // mountInfos lists the mounts, by place.
@@ -104,24 +146,23 @@ func (o *Owner) mountInfos() []MountInfo {
 
 // unmount ends a mount, found by its place.
 func (o *Owner) unmount(ctx context.Context, point string, force bool) (MountInfo, error) {
-	o.mu.Lock()
-	m := o.mounts[point]
-	o.mu.Unlock()
+	o.mounting.Lock()
+	defer o.mounting.Unlock()
+	m := o.mountOn(point)
 	if m == nil {
 		return MountInfo{}, &engine.Error{Kind: NotMounted, Op: "unmount", Path: point, Err: errors.New("no vault is mounted there")}
+	}
+	if !force && o.inUse(m) {
+		return MountInfo{}, &engine.Error{Kind: engine.Busy, Op: "unmount", Path: point, Err: errors.New("a command runs in it")}
 	}
 	if err := m.m.Unmount(ctx, force); err != nil {
 		return MountInfo{}, err
 	}
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	if o.mounts[point] == m {
-		delete(o.mounts, point)
-	}
+	o.forget(m)
 	return m.info, nil
 }
 
-// unmountAll ends every mount, in use or not, and forgets those that are gone.
+// unmountAll ends every mount, in use or not.
 func (o *Owner) unmountAll(ctx context.Context) error {
 	var errs []error
 	for _, info := range o.mountInfos() {
@@ -132,27 +173,56 @@ func (o *Owner) unmountAll(ctx context.Context) error {
 	return errors.Join(errs...)
 }
 
-// idle reports whether nothing needs this owner: no operation and no mount that
-// somebody asked for.
-func (o *Owner) idle() (since time.Time, ok bool) {
+// endIfIdle ends the mounts that were made for commands and, if nothing needs the
+// owner still, has it take no more operations.
+func (o *Owner) endIfIdle(ctx context.Context) bool {
+	for _, info := range o.mountInfos() {
+		if !info.Implicit {
+			continue
+		}
+		if _, err := o.unmount(ctx, info.Mountpoint, false); err != nil && engine.KindOf(err) != NotMounted {
+			return false // somebody has a foot in it
+		}
+	}
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closing = o.busy == 0 && len(o.mounts) == 0
+	return o.closing
+}
+
+// close has the owner take no more operations.
+func (o *Owner) close() {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.closing = true
+}
+
+// idleIn reports whether nothing needs this owner, no operation and no mount that
+// somebody asked for, and how long it takes until that has been so for the linger.
+func (o *Owner) idleIn(linger time.Duration) (wait time.Duration, idle bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	if o.busy > 0 {
-		return time.Time{}, false
+		return 0, false
 	}
 	for _, m := range o.mounts {
 		if !m.info.Implicit || m.users > 0 {
-			return time.Time{}, false
+			return 0, false
 		}
 	}
-	return o.since, true
+	return linger - time.Since(o.since), true
 }
 
-// begin and end frame an operation of the server.
-func (o *Owner) begin() {
+// begin and end frame an operation of the server. An owner that is about to end
+// begins none.
+func (o *Owner) begin() bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
+	if o.closing {
+		return false
+	}
 	o.busy++
+	return true
 }
 
 func (o *Owner) end() {
@@ -160,6 +230,22 @@ func (o *Owner) end() {
 	defer o.mu.Unlock()
 	o.busy--
 	o.since = time.Now()
+	o.signal()
+}
+
+// rest starts the idle clock, some time from now.
+func (o *Owner) rest(extra time.Duration) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.since = time.Now().Add(extra)
+}
+
+// signal wakes who waits for the owner to become idle.
+func (o *Owner) signal() {
+	select {
+	case o.changed <- struct{}{}:
+	default: // it will look anyway
+	}
 }
 
 // absPoint is the one form in which mount points are compared: absolute, with the

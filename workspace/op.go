@@ -5,8 +5,12 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
 	"time"
 )
+
+// execVar names the variable that tells a command which exec it runs in.
+const execVar = "AVFS_EXEC_ID"
 
 // Op is one operation on a store, which any process may ask for. Req and Res are
 // JSON-able.
@@ -15,7 +19,9 @@ type Op[Req, Res any] struct {
 	// Long operations go through an owner in a process of its own, so that
 	// others can work meanwhile.
 	Long bool
-	Run  func(ctx context.Context, o *Owner, req Req, s Streams) (Res, error)
+	// In operations read Streams.In, which others must not.
+	In  bool
+	Run func(ctx context.Context, o *Owner, req Req, s Streams) (Res, error)
 }
 
 // Streams are what an operation reads and writes beside request and result.
@@ -24,6 +30,8 @@ type Streams struct {
 	In       io.Reader
 	Out      io.Writer
 	Progress func(Progress)
+	// Exec is the exec that the caller itself runs in, if any.
+	Exec string
 }
 
 func (s Streams) in() io.Reader {
@@ -59,18 +67,21 @@ type Progress struct {
 	Path       string `json:"path,omitempty"`
 }
 
-// handler runs an operation whose request and result are JSON.
-type handler func(ctx context.Context, o *Owner, req json.RawMessage, s Streams) (any, error)
+// handler is an operation whose request and result are JSON.
+type handler struct {
+	in  bool
+	run func(ctx context.Context, o *Owner, req json.RawMessage, s Streams) (any, error)
+}
 
 // erase turns an Op into a handler.
-func erase[Req, Res any](op Op[Req, Res]) (string, handler) {
-	return op.Name, func(ctx context.Context, o *Owner, raw json.RawMessage, s Streams) (any, error) {
+func erase[Req, Res any](op Op[Req, Res]) handler {
+	return handler{in: op.In, run: func(ctx context.Context, o *Owner, raw json.RawMessage, s Streams) (any, error) {
 		var req Req
 		if err := json.Unmarshal(raw, &req); err != nil {
 			return nil, err
 		}
 		return op.Run(ctx, o, req, s)
-	}
+	}}
 }
 
 // Call runs op on the store at path: in this process if nobody has the store open,
@@ -81,6 +92,9 @@ func Call[Req, Res any](ctx context.Context, w *Workspace, store string, op Op[R
 	raw, err := json.Marshal(req)
 	if err != nil {
 		return res, err
+	}
+	if s.Exec == "" {
+		s.Exec = os.Getenv(execVar)
 	}
 	deadline := time.Now().Add(w.cfg.LockWait)
 	for {

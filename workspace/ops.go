@@ -15,8 +15,7 @@ func operations() map[string]handler {
 }
 
 func add[Req, Res any](all map[string]handler, op Op[Req, Res]) {
-	name, h := erase(op)
-	all[name] = h
+	all[op.Name] = erase(op)
 }
 
 // InVault is the request of an operation that needs a vault and nothing else.

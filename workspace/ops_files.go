@@ -309,7 +309,7 @@ type WriteResult struct {
 }
 
 // OpWrite writes the input stream to a file, durably.
-var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", Run: func(ctx context.Context, o *Owner, req WriteRequest, s Streams) (WriteResult, error) {
+var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: func(ctx context.Context, o *Owner, req WriteRequest, s Streams) (WriteResult, error) {
 	v, err := o.vault(ctx, req.Vault)
 	if err != nil {
 		return WriteResult{}, err

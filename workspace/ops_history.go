@@ -62,12 +62,12 @@ var OpCheckpointDelete = Op[CheckpointRequest, engine.Checkpoint]{Name: "checkpo
 
 // OpCheckpointRestore brings a checkpoint's state back.
 var OpCheckpointRestore = Op[CheckpointRequest, engine.RestoreResult]{Name: "checkpoint.restore",
-	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, _ Streams) (engine.RestoreResult, error) {
+	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, s Streams) (engine.RestoreResult, error) {
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
 			return engine.RestoreResult{}, err
 		}
-		done, err := o.turn(ctx, req.Vault, true)
+		done, err := o.turn(ctx, req.Vault, true, s.Exec)
 		if err != nil {
 			return engine.RestoreResult{}, err
 		}
@@ -87,12 +87,12 @@ type UndoRequest struct {
 
 // OpUndo takes back the newest exec, import, restore or undo.
 var OpUndo = Op[UndoRequest, engine.UndoResult]{Name: "undo",
-	Run: func(ctx context.Context, o *Owner, req UndoRequest, _ Streams) (engine.UndoResult, error) {
+	Run: func(ctx context.Context, o *Owner, req UndoRequest, s Streams) (engine.UndoResult, error) {
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
 			return engine.UndoResult{}, err
 		}
-		done, err := o.turn(ctx, req.Vault, true)
+		done, err := o.turn(ctx, req.Vault, true, s.Exec)
 		if err != nil {
 			return engine.UndoResult{}, err
 		}

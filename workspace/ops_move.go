@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"encoding/json"
 	"errors"
 
 	"github.com/agentvfs/avfs/engine"
@@ -28,7 +29,7 @@ var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 		if err != nil {
 			return ImportResult{}, err
 		}
-		done, err := o.turn(ctx, req.Vault, true)
+		done, err := o.turn(ctx, req.Vault, true, s.Exec)
 		if err != nil {
 			return ImportResult{}, err
 		}
@@ -41,8 +42,25 @@ var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 		ev, rerr := v.Record(context.WithoutCancel(ctx), engine.Event{
 			Cause: engine.CauseImport, Command: []string{req.Source, req.Dest}, Before: before,
 		})
-		return ImportResult{Report: rep, Event: ev.Seq}, errors.Join(err, rerr)
+		if rerr != nil {
+			v.Unpin(before)
+		}
+		res := ImportResult{Report: rep, Event: ev.Seq}
+		return res, withDetails(errors.Join(err, rerr), res)
 	}}
+
+// withDetails adds what was done all the same to a failure, for programs.
+func withDetails(err error, done any) error {
+	if err == nil {
+		return nil
+	}
+	details := map[string]any{}
+	b, jerr := json.Marshal(done)
+	if jerr == nil {
+		jerr = json.Unmarshal(b, &details)
+	}
+	return &engine.Error{Kind: engine.KindOf(err), Err: errors.Join(err, jerr), Details: details}
+}
 
 // ExportRequest asks to write a tree of a vault to the host.
 type ExportRequest struct {
@@ -63,7 +81,8 @@ var OpExport = Op[ExportRequest, transfer.Report]{Name: "export", Long: true,
 		}
 		defer unpin()
 		opts := &transfer.ExportOptions{Progress: forward(s), Overwrite: req.Overwrite}
-		return transfer.Export(ctx, o.store.Snapshot(root), req.Source, req.Dest, opts)
+		rep, err := transfer.Export(ctx, o.store.Snapshot(root), req.Source, req.Dest, opts)
+		return rep, withDetails(err, rep)
 	}}
 
 func forward(s Streams) func(transfer.Progress) {

@@ -6,6 +6,8 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"os"
+	"syscall"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -26,6 +28,7 @@ type ExecRequest struct {
 type ExecBegun struct {
 	Vault      string `json:"vault"`
 	Mountpoint string `json:"mountpoint"`
+	Owner      int    `json:"owner"` // the process that serves the mount
 	RootBefore string `json:"root_before"`
 	Checkpoint string `json:"checkpoint,omitempty"`
 }
@@ -43,7 +46,7 @@ type ExecEnded struct {
 // to the output stream, waits for a line on the input stream, which the caller
 // sends when the command has ended, and tells what changed. A caller that goes
 // away has ended its command, too.
-var OpExec = Op[ExecRequest, ExecEnded]{Name: "exec", Long: true, Run: runExec}
+var OpExec = Op[ExecRequest, ExecEnded]{Name: "exec", Long: true, In: true, Run: runExec}
 
 func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnded, error) {
 	if req.Fork != "" {
@@ -57,11 +60,12 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		return ExecEnded{}, err
 	}
 	if !req.ReadOnly {
-		done, err := o.turn(ctx, req.Vault, req.Wait)
+		done, err := o.turn(ctx, req.Vault, req.Wait, s.Exec)
 		if err != nil {
 			return ExecEnded{}, err
 		}
 		defer done()
+		o.setTurn(o.turnOf(req.Vault), req.ID)
 	}
 	point, unuse, err := o.use(ctx, req.Vault, req.ReadOnly)
 	if err != nil {
@@ -72,7 +76,7 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 	if err != nil {
 		return ExecEnded{}, err
 	}
-	begun.Mountpoint = point
+	begun.Mountpoint, begun.Owner = point, pid()
 	line, err := json.Marshal(begun)
 	if err == nil {
 		_, err = s.out().Write(append(line, '\n'))
@@ -195,12 +199,19 @@ type MountRequest struct {
 	ReadOnly   bool   `json:"read_only,omitempty"`
 }
 
+// OpMount mounts a vault and returns when it is usable. A vault that is mounted
+// there already is no error.
+var OpMount = Op[MountRequest, MountInfo]{Name: "mount", Long: true,
+	Run: func(ctx context.Context, o *Owner, req MountRequest, _ Streams) (MountInfo, error) {
+		return o.mountAt(ctx, req.Vault, req.Mountpoint, req.ReadOnly)
+	}}
+
 // OpHoldMount mounts a vault, writes the MountInfo as a line of JSON to the output
-// stream, and stays until the mount ends; when the caller goes away it ends the
+// stream, and stays until the mount ends. When the caller goes away it ends the
 // mount.
 var OpHoldMount = Op[MountRequest, MountInfo]{Name: "mount.hold", Long: true,
 	Run: func(ctx context.Context, o *Owner, req MountRequest, s Streams) (MountInfo, error) {
-		m, err := o.mountAt(ctx, req.Vault, req.Mountpoint, req.ReadOnly, false)
+		m, err := o.mountNew(ctx, req)
 		if err != nil {
 			return MountInfo{}, err
 		}
@@ -220,25 +231,6 @@ var OpHoldMount = Op[MountRequest, MountInfo]{Name: "mount.hold", Long: true,
 			uerr = nil
 		}
 		return m.info, errors.Join(err, uerr)
-	}}
-
-// OpMount mounts a vault and returns when it is usable.
-var OpMount = Op[MountRequest, MountInfo]{Name: "mount", Long: true,
-	Run: func(ctx context.Context, o *Owner, req MountRequest, _ Streams) (MountInfo, error) {
-		o.mu.Lock()
-		old := o.mounts[req.Mountpoint]
-		o.mu.Unlock()
-		if old != nil && old.info.Vault == req.Vault && old.info.ReadOnly == req.ReadOnly {
-			o.mu.Lock()
-			defer o.mu.Unlock()
-			old.info.Implicit = false
-			return old.info, nil
-		}
-		m, err := o.mountAt(ctx, req.Vault, req.Mountpoint, req.ReadOnly, false)
-		if err != nil {
-			return MountInfo{}, err
-		}
-		return m.info, nil
 	}}
 
 // UnmountRequest names a mount by its place.
@@ -348,10 +340,16 @@ func (w *Workspace) Unmount(ctx context.Context, place string, force bool) (Moun
 		m := ofVault[0].Mountpoint
 		return Call(ctx, w, stores[m], OpUnmount, UnmountRequest{Mountpoint: m, Force: force}, Streams{})
 	}
-	if w.cfg.Mounter != nil {
+	return w.unmountDead(point, place)
+}
+
+// unmountDead clears a mount away whose owner has died.
+func (w *Workspace) unmountDead(point, place string) (MountInfo, error) {
+	if _, err := os.Stat(point); w.cfg.Mounter != nil && errors.Is(err, syscall.ENOTCONN) {
 		if err := w.cfg.Mounter.Recover(point); err != nil {
 			return MountInfo{}, err
 		}
+		return MountInfo{Mountpoint: point}, nil
 	}
 	return MountInfo{}, &engine.Error{Kind: NotMounted, Op: "unmount", Path: place, Err: errors.New("no vault is mounted there")}
 }

@@ -107,10 +107,15 @@ func (o *Owner) forkNow(ctx context.Context, req ForkRequest) (*engine.Vault, er
 	return o.store.ForkAt(ctx, req.Vault, cp, req.Name)
 }
 
-var opVaultDelete = Op[InVault, DeleteResult]{Name: "vault.delete", Run: func(ctx context.Context, o *Owner, req InVault, _ Streams) (DeleteResult, error) {
+var opVaultDelete = Op[InVault, DeleteResult]{Name: "vault.delete", Run: func(ctx context.Context, o *Owner, req InVault, s Streams) (DeleteResult, error) {
 	if _, err := o.vault(ctx, req.Vault); err != nil {
 		return DeleteResult{}, err
 	}
+	done, err := o.turn(ctx, req.Vault, false, s.Exec)
+	if err != nil {
+		return DeleteResult{}, err
+	}
+	defer done()
 	if err := o.endMounts(ctx, req.Vault); err != nil {
 		return DeleteResult{}, err
 	}
@@ -144,21 +149,12 @@ func (o *Owner) endMounts(ctx context.Context, vault string) error {
 	return nil
 }
 
-// opStop asks the owner to end once the operations under way are done.
-var opStop = Op[Nothing, Nothing]{Name: "owner.stop", Run: func(_ context.Context, o *Owner, _ Nothing, _ Streams) (Nothing, error) {
-	if o.stop != nil {
-		o.stop()
-	}
-	return Nothing{}, nil
-}}
-
 func vaultOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, opVaults)
 	add(all, opVaultCreate)
 	add(all, opFork)
 	add(all, opVaultDelete)
-	add(all, opStop)
 	return all
 }
 
@@ -317,7 +313,8 @@ func (w *Workspace) DeleteVault(ctx context.Context, vault string) (DeleteResult
 }
 
 // StopOwner asks the owner of a store to end, waits until it has let go of the
-// store, and reports whether there was one.
+// store, and reports whether there was one. Operations under way may go on for a
+// few seconds.
 func (w *Workspace) StopOwner(ctx context.Context, store string) (stopped bool, err error) {
 	deadline := time.Now().Add(w.cfg.LockWait + shutdownWait)
 	for {
@@ -326,8 +323,7 @@ func (w *Workspace) StopOwner(ctx context.Context, store string) (stopped bool, 
 			break
 		}
 		stopped = true
-		_, err := r.call(ctx, opStop.Name, []byte("{}"), Streams{})
-		if err != nil && !errors.Is(err, errNotStarted) && engine.KindOf(err) != OwnerLost {
+		if err := r.stop(ctx); err != nil && !errors.Is(err, errNotStarted) {
 			return true, err
 		}
 		if err := pause(ctx, deadline, store); err != nil {

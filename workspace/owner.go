@@ -19,12 +19,17 @@ type Owner struct {
 	store  *engine.Store
 	refs   int // guarded by w.mu
 
-	mu     sync.Mutex // guards what follows
-	mounts map[string]*mount
-	turns  map[string]chan struct{} // by vault: who may run a command in it
-	stop   func()                   // asks the server to end; nil where nobody serves
-	busy   int                      // operations under way
-	since  time.Time                // when busy became 0
+	// mounting is held while a mount is made or ended. It is taken before mu.
+	mounting sync.Mutex
+
+	changed chan struct{} // gets a value when idleIn may say something else
+
+	mu      sync.Mutex // guards what follows
+	mounts  map[string]*mount
+	turns   map[string]*turn // by vault
+	busy    int              // operations under way
+	since   time.Time        // when busy became 0, or a while later
+	closing bool             // the server takes no more operations
 }
 
 // Store is the open store.
@@ -111,7 +116,7 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	}
 	o := &Owner{
 		w: w, path: path, driver: driver, store: store, refs: 1,
-		mounts: map[string]*mount{}, turns: map[string]chan struct{}{}, since: time.Now(),
+		changed: make(chan struct{}, 1), mounts: map[string]*mount{}, turns: map[string]*turn{}, since: time.Now(),
 	}
 	w.owners[path] = o
 	return o, nil
@@ -144,28 +149,60 @@ func (o *Owner) vault(ctx context.Context, name string) (*engine.Vault, error) {
 	return o.store.Vault(ctx, name)
 }
 
+// turn is who may change a vault by a command, an import, a restore or an undo.
+type turn struct {
+	taken chan struct{} // full while somebody has it
+	exec  string        // whose it is, if it is an exec's; guarded by Owner.mu
+}
+
 // turn waits until no other command runs in the vault; without wait it fails with
-// VaultBusy instead. The returned function ends the turn.
-func (o *Owner) turn(ctx context.Context, vault string, wait bool) (done func(), err error) {
-	o.mu.Lock()
-	t := o.turns[vault]
-	if t == nil {
-		t = make(chan struct{}, 1)
-		o.turns[vault] = t
-	}
-	o.mu.Unlock()
-	if !wait {
-		select {
-		case t <- struct{}{}:
-			return func() { <-t }, nil
-		default:
-			return nil, &engine.Error{Kind: VaultBusy, Op: "exec", Path: vault, Err: errors.New("another command runs in the vault")}
-		}
+// VaultBusy instead, and so it does for a caller that runs in the vault itself,
+// which would wait for ever. The returned function ends the turn.
+func (o *Owner) turn(ctx context.Context, vault string, wait bool, caller string) (done func(), err error) {
+	t := o.turnOf(vault)
+	free := func() {
+		o.setTurn(t, "")
+		<-t.taken
 	}
 	select {
-	case t <- struct{}{}:
-		return func() { <-t }, nil
+	case t.taken <- struct{}{}:
+		return free, nil
+	default:
+	}
+	switch {
+	case caller != "" && o.hasTurn(t, caller):
+		return nil, &engine.Error{Kind: VaultBusy, Op: "use", Path: vault, Err: errors.New("the command that asks runs in the vault itself")}
+	case !wait:
+		return nil, &engine.Error{Kind: VaultBusy, Op: "use", Path: vault, Err: errors.New("another command runs in the vault")}
+	}
+	select {
+	case t.taken <- struct{}{}:
+		return free, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
+}
+
+func (o *Owner) turnOf(vault string) *turn {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t := o.turns[vault]
+	if t == nil {
+		t = &turn{taken: make(chan struct{}, 1)}
+		o.turns[vault] = t
+	}
+	return t
+}
+
+// setTurn notes which exec has the turn.
+func (o *Owner) setTurn(t *turn, exec string) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	t.exec = exec
+}
+
+func (o *Owner) hasTurn(t *turn, exec string) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return t.exec == exec
 }

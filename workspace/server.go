@@ -10,6 +10,7 @@ import (
 	"net/http"
 	"os"
 	"strconv"
+	"strings"
 	"sync"
 	"time"
 
@@ -25,15 +26,15 @@ type ServeOptions struct {
 	Linger time.Duration
 	// Ready is called once requests are answered.
 	Ready func()
-	// Started is called with the owner before Ready, such as to mount.
-	Started func(ctx context.Context, o *Owner) error
 }
-
-const idlePoll = 50 * time.Millisecond
 
 // shutdownWait is how long operations that are under way may go on when the
 // server ends.
 const shutdownWait = 5 * time.Second
+
+// firstWait is how long an owner waits at least for its first request: whoever
+// started it may be slow on a busy machine.
+const firstWait = 2 * time.Second
 
 // Serve opens the store and serves it until ctx ends, or nothing has needed it for
 // the linger. Then every mount ends and the store is closed.
@@ -43,56 +44,57 @@ func (w *Workspace) Serve(ctx context.Context, path string, opts ServeOptions) (
 		return err
 	}
 	defer func() { err = errors.Join(err, o.release()) }()
-	ctx, stop := context.WithCancel(ctx)
-	defer stop()
-	o.stop = stop
 	l, err := listen(path)
 	if err != nil {
 		return err
 	}
-	srv := &http.Server{
-		Handler:           &server{o: o, ops: operations()},
-		ReadHeaderTimeout: 10 * time.Second,
-		BaseContext:       nil,
-	}
+	ctx, stop := context.WithCancel(ctx)
+	defer stop()
+	h := &server{o: o, ops: operations(), stop: stop}
+	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
-	go func() { served <- srv.Serve(l) }()
+	go func() { served <- srv.Serve(l) }() // ends with the shutdown below
 	defer func() {
-		err = errors.Join(err, shutdown(srv), o.unmountAll(context.WithoutCancel(ctx)))
+		o.close()
+		err = errors.Join(err, shutdown(srv))
+		h.running.Wait() // those that were cut off may still be recording what they did
+		err = errors.Join(err, o.unmountAll(context.WithoutCancel(ctx)))
 		if serr := <-served; !errors.Is(serr, http.ErrServerClosed) {
 			err = errors.Join(err, serr)
 		}
 	}()
-	if opts.Started != nil {
-		if err := opts.Started(ctx, o); err != nil {
-			return err
-		}
-	}
 	if opts.Ready != nil {
 		opts.Ready()
 	}
-	o.end0()
+	if opts.Linger < 0 {
+		<-ctx.Done()
+		return nil
+	}
 	return o.untilIdle(ctx, opts.Linger)
 }
 
-// end0 starts the idle clock.
-func (o *Owner) end0() {
-	o.mu.Lock()
-	defer o.mu.Unlock()
-	o.since = time.Now()
-}
-
+// untilIdle returns when nothing has needed the owner for the linger. Mounts that
+// were made for commands end then, but not under somebody who still uses one.
 func (o *Owner) untilIdle(ctx context.Context, linger time.Duration) error {
-	tick := time.NewTicker(idlePoll)
-	defer tick.Stop()
+	o.rest(max(firstWait-linger, 0))
 	for {
+		wait, idle := o.idleIn(linger)
+		if idle && wait <= 0 {
+			if o.endIfIdle(ctx) {
+				return nil
+			}
+			o.rest(0)
+			wait = max(linger, firstWait)
+		}
+		var timer <-chan time.Time
+		if idle {
+			timer = time.After(wait)
+		}
 		select {
 		case <-ctx.Done():
 			return nil
-		case <-tick.C:
-			if since, ok := o.idle(); ok && linger >= 0 && time.Since(since) >= linger {
-				return nil
-			}
+		case <-timer:
+		case <-o.changed:
 		}
 	}
 }
@@ -107,16 +109,14 @@ func shutdown(srv *http.Server) error {
 	return err
 }
 
-// openWait opens the store in this process and waits for who has it.
+// openWait opens the store in this process and waits for who has it, unless they
+// serve it.
 func (w *Workspace) openWait(ctx context.Context, path string) (*Owner, error) {
 	deadline := time.Now().Add(w.cfg.LockWait)
 	for {
 		o, err := w.open(path)
-		if err == nil || engine.KindOf(err) != engine.Locked || time.Now().After(deadline) {
+		if err == nil || engine.KindOf(err) != engine.Locked || time.Now().After(deadline) || listening(path) {
 			return o, err
-		}
-		if r := dial(ctx, path); r != nil {
-			return nil, err // somebody serves it already
 		}
 		select {
 		case <-ctx.Done():
@@ -128,42 +128,51 @@ func (w *Workspace) openWait(ctx context.Context, path string) (*Owner, error) {
 
 // server answers requests for one store.
 type server struct {
-	o   *Owner
-	ops map[string]handler
+	o       *Owner
+	ops     map[string]handler
+	stop    func()         // asks Serve to end
+	running sync.WaitGroup // requests under way
 }
 
-const headerProtocol = "Avfs-Protocol"
+const (
+	headerProtocol = "Avfs-Protocol"
+	headerExec     = "Avfs-Exec" // the exec that the caller runs in
+	opPrefix       = "/v1/op/"
+)
 
+// ServeHTTP answers one request. The two without a version of the protocol work
+// between any two versions of avfs.
 func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
-	s.o.begin()
-	defer s.o.end()
-	if r.Method == http.MethodGet && r.URL.Path == "/v1/owner" {
+	s.running.Add(1)
+	defer s.running.Done()
+	switch {
+	case r.Method == http.MethodGet && r.URL.Path == "/v1/owner":
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(s.o.Info()) // a client that is gone needs no answer
-		return
+	case r.Method == http.MethodPost && r.URL.Path == "/v1/stop":
+		s.stop()
+	case s.o.begin():
+		defer s.o.end()
+		s.operate(rw, r)
+	default: // the client looks for the next owner
+		rw.WriteHeader(http.StatusServiceUnavailable)
 	}
+}
+
+// operate finds the operation that is asked for and runs it.
+func (s *server) operate(rw http.ResponseWriter, r *http.Request) {
 	if r.Header.Get(headerProtocol) != strconv.Itoa(Protocol) {
 		s.refuse(rw, http.StatusConflict, VersionSkew, fmt.Sprintf(
-			"the owner of the store (pid %d, avfs %s) speaks another protocol version; end it with: avfs serve --stop", pid(), s.o.w.cfg.Version))
+			"the owner of the store (pid %d, avfs %s) speaks another protocol version", pid(), s.o.w.cfg.Version))
 		return
 	}
-	h, ok := s.ops[r.PathValue("op")]
-	if !ok {
-		h, ok = s.ops[opName(r.URL.Path)]
-	}
-	if r.Method != http.MethodPost || !ok {
+	name, ok := strings.CutPrefix(r.URL.Path, opPrefix)
+	h, known := s.ops[name]
+	if r.Method != http.MethodPost || !ok || !known {
 		s.refuse(rw, http.StatusNotFound, engine.Unsupported, "no such operation: "+r.URL.Path)
 		return
 	}
 	s.run(rw, r, h)
-}
-
-func opName(path string) string {
-	const prefix = "/v1/op/"
-	if len(path) <= len(prefix) || path[:len(prefix)] != prefix {
-		return ""
-	}
-	return path[len(prefix):]
 }
 
 func (s *server) refuse(rw http.ResponseWriter, status int, kind engine.Kind, message string) {
@@ -174,15 +183,16 @@ func (s *server) refuse(rw http.ResponseWriter, status int, kind engine.Kind, me
 	}
 }
 
-// run reads the request line, says that it has it, and runs the operation.
+// run reads the request line, says that it has it, and runs the operation. The
+// operation's context ends when the client goes away.
 func (s *server) run(rw http.ResponseWriter, r *http.Request, h handler) {
 	rc := http.NewResponseController(rw)
 	if err := rc.EnableFullDuplex(); err != nil {
 		s.refuse(rw, http.StatusInternalServerError, engine.Internal, err.Error())
 		return
 	}
-	in := bufio.NewReaderSize(r.Body, 64<<10)
-	line, err := in.ReadBytes('\n')
+	body := bufio.NewReaderSize(r.Body, 64<<10)
+	line, err := body.ReadBytes('\n')
 	if err != nil {
 		s.refuse(rw, http.StatusBadRequest, engine.Invalid, "the request has no line of JSON")
 		return
@@ -191,14 +201,41 @@ func (s *server) run(rw http.ResponseWriter, r *http.Request, h handler) {
 	if err := rc.Flush(); err != nil {
 		return // the client is gone before anything happened
 	}
+	ctx, cancel := context.WithCancel(r.Context())
+	defer cancel()
+	in, stop := pump(body, h.in, cancel)
 	out := &answer{w: rw, flush: rc.Flush}
-	res, err := h(r.Context(), s.o, line, Streams{In: in, Out: out, Progress: out.progress})
+	res, err := h.run(ctx, s.o, line, Streams{In: in, Out: out, Progress: out.progress, Exec: r.Header.Get(headerExec)})
 	out.finish(res, err)
+	stop()
+}
+
+// pump reads the request's body all the time, so that the end of the connection is
+// seen even while the operation does not read: then it calls gone. What it reads
+// is the input stream, or nothing that anybody wants.
+func pump(body io.Reader, wanted bool, gone func()) (in io.Reader, stop func()) {
+	r, w := io.Pipe()
+	if !wanted {
+		_ = w.Close() // never fails
+	}
+	go func() { // ends with the body, which ends with the request at the latest
+		var err error
+		if wanted {
+			_, err = io.Copy(w, body)
+		} else {
+			_, err = io.Copy(io.Discard, body)
+		}
+		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
+			gone()
+		}
+		_ = w.CloseWithError(err) // never fails
+	}()
+	return r, func() { _ = r.Close() } // never fails
 }
 
 // answer writes frames; the operation may use it from several goroutines.
 type answer struct {
-	mu    sync.Mutex
+	mu    sync.Mutex // held for a frame
 	w     io.Writer
 	flush func() error
 }
@@ -226,6 +263,7 @@ func (a *answer) progress(p Progress) {
 	}
 }
 
+// finish sends the result, a long one in parts.
 func (a *answer) finish(res any, err error) {
 	kind := byte(frameResult)
 	if err != nil {
@@ -236,5 +274,11 @@ func (a *answer) finish(res any, err error) {
 		kind = frameFault
 		b, _ = json.Marshal(NewFault(merr))
 	}
-	_ = a.frame(kind, b) // a client that is gone needs no answer
+	for len(b) > maxFrame {
+		if a.frame(framePart, b[:maxFrame]) != nil {
+			return // a client that is gone needs no answer
+		}
+		b = b[maxFrame:]
+	}
+	_ = a.frame(kind, b) // likewise
 }

@@ -2,6 +2,7 @@ package main
 
 import (
 	"errors"
+	"strings"
 
 	"github.com/alecthomas/kong"
 )
@@ -14,63 +15,115 @@ type globals struct {
 	Quiet   bool   `short:"q" help:"Print no notes, summaries and progress."`
 }
 
-// grammar is the whole command line.
-type grammar struct {
-	globals
-
-	VaultCmd vaultCmds `cmd:"" name:"vault" group:"vaults" help:"Create, list, fork and delete vaults."`
-
-	Ls    lsCmd    `cmd:"" group:"files" help:"List directories."`
-	Cat   catCmd   `cmd:"" group:"files" help:"Print files."`
-	Write writeCmd `cmd:"" group:"files" help:"Write standard input to a file."`
-	Mkdir mkdirCmd `cmd:"" group:"files" help:"Make directories."`
-	Rm    rmCmd    `cmd:"" group:"files" help:"Remove files and directories."`
-	Cp    cpCmd    `cmd:"" group:"files" help:"Copy within a vault."`
-	Mv    mvCmd    `cmd:"" group:"files" help:"Move and rename within a vault."`
-	Stat  statCmd  `cmd:"" group:"files" help:"Describe paths."`
-	Tree  treeCmd  `cmd:"" group:"files" help:"List a directory with everything below it."`
-	Grep  grepCmd  `cmd:"" group:"files" help:"Search the content of files."`
-
-	Import importCmd `cmd:"" group:"move" help:"Copy a host directory or file into a vault."`
-	Export exportCmd `cmd:"" group:"move" help:"Copy a tree of a vault to the host."`
-
-	Checkpoint checkpointCmds `cmd:"" aliases:"snapshot" group:"history" help:"Keep states of a vault and bring them back."`
-	Diff       diffCmd        `cmd:"" group:"history" help:"List what differs between two states."`
-	Log        logCmd         `cmd:"" group:"history" help:"List what was done in a vault, newest first."`
-	Undo       undoCmd        `cmd:"" group:"history" help:"Take back the newest exec, import, restore or undo."`
-
-	Proxy   proxyCmds  `cmd:"" group:"run" help:"Run commands under policy, checkpoint and report."`
-	Exec    execCmd    `cmd:"" group:"run" help:"Run a command in a vault: the short form of 'proxy exec'."`
-	Mount   mountCmd   `cmd:"" group:"run" help:"Make a vault visible as a directory."`
-	Unmount unmountCmd `cmd:"" aliases:"umount" group:"run" help:"End a mount."`
-	Mounts  mountsCmd  `cmd:"" group:"run" help:"List the mounts."`
-	Serve   serveCmd   `cmd:"" group:"run" help:"Hold a vault's store open in the foreground and serve it to other commands."`
-
-	GC     gcCmd      `cmd:"" name:"gc" group:"care" help:"Free the space of what nothing refers to."`
-	Fsck   fsckCmd    `cmd:"" group:"care" help:"Check a store for damage."`
-	Policy policyCmds `cmd:"" group:"care" help:"Ask, check and write the policy for commands."`
-
-	Version versionCmd `cmd:"" group:"care" help:"Tell the version and what this build can do."`
+// commandDef is one command at the top of the grammar.
+type commandDef struct {
+	name, alias, group, help string
+	new                      func() any
 }
 
-// command is a parsed command line, ready to run.
-type command func(*app) error
+// commands lists what avfs can do, in the order of the help.
+func commands() []commandDef {
+	return []commandDef{
+		{"vault", "", groupVaults, "Create, list, fork and delete vaults.", func() any { return &vaultCmds{} }},
+
+		{"ls", "", groupFiles, "List directories.", func() any { return &lsCmd{} }},
+		{"cat", "", groupFiles, "Print files.", func() any { return &catCmd{} }},
+		{"write", "", groupFiles, "Write standard input to a file.", func() any { return &writeCmd{} }},
+		{"mkdir", "", groupFiles, "Make directories.", func() any { return &mkdirCmd{} }},
+		{"rm", "", groupFiles, "Remove files and directories.", func() any { return &rmCmd{} }},
+		{"cp", "", groupFiles, "Copy within a vault.", func() any { return &cpCmd{} }},
+		{"mv", "", groupFiles, "Move and rename within a vault.", func() any { return &mvCmd{} }},
+		{"stat", "", groupFiles, "Describe paths.", func() any { return &statCmd{} }},
+		{"tree", "", groupFiles, "List a directory with everything below it.", func() any { return &treeCmd{} }},
+		{"grep", "", groupFiles, "Search the content of files.", func() any { return &grepCmd{} }},
+
+		{"import", "", groupMove, "Copy a host directory or file into a vault.", func() any { return &importCmd{} }},
+		{"export", "", groupMove, "Copy a tree of a vault to the host.", func() any { return &exportCmd{} }},
+
+		{"checkpoint", "snapshot", groupHistory, "Keep states of a vault and bring them back.", func() any { return &checkpointCmds{} }},
+		{"diff", "", groupHistory, "List what differs between two states.", func() any { return &diffCmd{} }},
+		{"log", "", groupHistory, "List what was done in a vault, newest first.", func() any { return &logCmd{} }},
+		{"undo", "", groupHistory, "Take back the newest exec, import, restore or undo.", func() any { return &undoCmd{} }},
+
+		{"proxy", "", groupRun, "Run commands under policy, checkpoint and report.", func() any { return &proxyCmds{} }},
+		{"exec", "", groupRun, "Run a command in a vault: short for 'proxy exec'.", func() any { return &execCmd{} }},
+		{"mount", "", groupRun, "Make a vault visible as a directory.", func() any { return &mountCmd{} }},
+		{"unmount", "umount", groupRun, "End a mount.", func() any { return &unmountCmd{} }},
+		{"mounts", "", groupRun, "List the mounts.", func() any { return &mountsCmd{} }},
+		{"serve", "", groupRun, "Hold a vault's store open and serve it to other commands.", func() any { return &serveCmd{} }},
+
+		{"gc", "", groupCare, "Free the space of what nothing refers to.", func() any { return &gcCmd{} }},
+		{"fsck", "", groupCare, "Check a store for damage.", func() any { return &fsckCmd{} }},
+		{"policy", "", groupCare, "Ask, check and write the policy for commands.", func() any { return &policyCmds{} }},
+		{"version", "", groupCare, "Tell the version and what this build can do.", func() any { return &versionCmd{} }},
+	}
+}
+
+// The groups of commands.
+const (
+	groupVaults  = "vaults"
+	groupFiles   = "files"
+	groupMove    = "move"
+	groupHistory = "history"
+	groupRun     = "run"
+	groupCare    = "care"
+)
+
+func groups() []kong.Group {
+	return []kong.Group{
+		{Key: groupVaults, Title: "Vaults"},
+		{Key: groupFiles, Title: "Files (PATH@CHECKPOINT reads the past)"},
+		{Key: groupMove, Title: "Moving"},
+		{Key: groupHistory, Title: "History"},
+		{Key: groupRun, Title: "Running"},
+		{Key: groupCare, Title: "Care"},
+	}
+}
+
+// needed are the commands that the arguments can mean: the one they name, or all
+// of them. A grammar of one command is ready a millisecond earlier.
+func needed(args []string) []commandDef {
+	all := commands()
+	for i := 0; i < len(args); i++ {
+		switch arg := args[i]; {
+		case arg == "--vault":
+			i++ // its value
+		case strings.HasPrefix(arg, "-"):
+		default:
+			for _, d := range all {
+				if arg == d.name || arg == d.alias {
+					return []commandDef{d}
+				}
+			}
+			return all
+		}
+	}
+	return all
+}
 
 // runner is what every leaf of the grammar implements.
 type runner interface{ run(*app) error }
 
 // parse turns arguments into a command; nil if help was asked for and printed.
-func (a *app) parse(args []string) (command, error) {
-	var g grammar
+func (a *app) parse(args []string) (runner, error) {
 	helped := false
-	k, err := kong.New(&g,
+	options := []kong.Option{
 		kong.Name("avfs"),
-		kong.Description("Versioned workspaces for coding agents.\n\n"+exitHelp()),
+		kong.Description("Versioned workspaces for coding agents.\n\n" + exitHelp()),
 		kong.Writers(a.stdout, a.stderr),
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups(groups()),
-	)
+	}
+	for _, d := range needed(args) {
+		var tags []string
+		if d.alias != "" {
+			tags = append(tags, `aliases:"`+d.alias+`"`)
+		}
+		options = append(options, kong.DynamicCommand(d.name, d.help, d.group, d.new(), tags...))
+	}
+	var flags globals
+	k, err := kong.New(&flags, options...)
 	if err != nil {
 		return nil, err
 	}
@@ -78,40 +131,28 @@ func (a *app) parse(args []string) (command, error) {
 		return nil, usageError("no command given; see avfs --help")
 	}
 	ctx, err := k.Parse(args)
-	if helped {
+	switch {
+	case helped:
 		return nil, nil
-	}
-	if err != nil {
+	case err != nil:
 		return nil, parseError(err)
 	}
-	a.flags = g.globals
-	target, ok := ctx.Selected().Target.Addr().Interface().(runner)
+	a.flags = flags
+	cmd, ok := ctx.Selected().Target.Addr().Interface().(runner)
 	if !ok {
 		return nil, usageError("no command given; see avfs --help")
 	}
-	return target.run, nil
-}
-
-func groups() []kong.Group {
-	return []kong.Group{
-		{Key: "vaults", Title: "Vaults"},
-		{Key: "files", Title: "Files (PATH@CHECKPOINT reads the past)"},
-		{Key: "move", Title: "Moving"},
-		{Key: "history", Title: "History"},
-		{Key: "run", Title: "Running"},
-		{Key: "care", Title: "Care"},
-	}
+	return cmd, nil
 }
 
 // parseError makes a usage error of what kong says.
 func parseError(err error) error {
-	var p *kong.ParseError
-	if !errors.As(err, &p) || p.Context == nil {
-		return usageError("%w", err)
-	}
 	what := "avfs"
-	if node := p.Context.Selected(); node != nil {
-		what = node.FullPath()
+	var p *kong.ParseError
+	if errors.As(err, &p) && p.Context != nil {
+		if node := p.Context.Selected(); node != nil {
+			what = node.FullPath()
+		}
 	}
 	return usageError("%w; see %s --help", err, what)
 }
@@ -128,4 +169,3 @@ func wantsJSON(args []string) bool {
 	}
 	return false
 }
-

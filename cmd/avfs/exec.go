@@ -51,7 +51,7 @@ func (c *execCmd) run(a *app) error {
 	ctx, signals := newRelay(a.ctx)
 	defer signals.close()
 	req.Interrupt = signals.forward
-	p := &proxy.Proxy{Workspace: w, Policy: rules, Observe: func(s proxy.State) {
+	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: true, Observe: func(s proxy.State) {
 		a.trace("exec: %s", s)
 		if s == proxy.Executing {
 			signals.started()

@@ -9,6 +9,7 @@ import (
 	"context"
 	"io"
 	"os"
+	"time"
 )
 
 func main() { os.Exit(mainCode()) }
@@ -21,7 +22,7 @@ func mainCode() int {
 	ctx, stop := signalContext(context.Background())
 	defer stop()
 	a := &app{
-		ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv,
+		started: time.Now(), ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv,
 	}
 	return a.run(os.Args[1:])
 }
@@ -33,6 +34,7 @@ type app struct {
 	stdout, stderr io.Writer
 	getenv         func(string) string
 	lookupEnv      func(string) (string, bool)
+	started        time.Time
 	flags          globals
 }
 
@@ -41,7 +43,7 @@ func (a *app) run(args []string) int {
 	a.flags.JSON = wantsJSON(args)
 	cmd, err := a.parse(args)
 	if err == nil && cmd != nil {
-		err = cmd(a)
+		err = cmd.run(a)
 	}
 	return a.finish(err)
 }

@@ -55,10 +55,10 @@ func (a *app) note(format string, args ...any) {
 	}
 }
 
-// trace writes a line that only --verbose shows.
+// trace writes a line that only --verbose shows, with the time since the start.
 func (a *app) trace(format string, args ...any) {
 	if a.flags.Verbose {
-		a.warn(format, args...)
+		a.warn("%6.1f ms  "+format, append([]any{float64(time.Since(a.started).Microseconds()) / 1000}, args...)...)
 	}
 }
 

@@ -23,7 +23,7 @@ func (t *task) spawn(path string, p *pipes) (*os.Process, error) {
 		Sys:   &syscall.SysProcAttr{Setsid: true},
 	}
 	argv := t.spec.Argv
-	if needsHop(t.spec.Dir, path) {
+	if !t.spec.Elsewhere && needsHop(t.spec.Dir, path) {
 		return t.spawnHop(path, attr)
 	}
 	proc, err := t.kin.fork(attr, path, argv)
