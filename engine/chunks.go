@@ -9,7 +9,6 @@ import (
 	"hash/crc32"
 	"sync/atomic"
 
-	lru "github.com/hashicorp/golang-lru/v2"
 	"github.com/klauspost/compress/zstd"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
@@ -32,14 +31,21 @@ const (
 // tree drops it; every other one waits for GC.
 type chunkStore struct {
 	kv    kv.Store
-	cache *lru.Cache[uint64, []byte] // decoded content; slices are never modified
-	next  *atomic.Uint64             // the last chunk id handed out
+	cache *cache[content]
+	next  *atomic.Uint64 // the last chunk id handed out
 	enc   *zstd.Encoder
 	dec   *zstd.Decoder
 }
 
+// content is that of a chunk, with the digest that it was verified against. data is
+// never modified.
+type content struct {
+	digest tree.Digest
+	data   []byte
+}
+
 func newChunkStore(s kv.Store, cacheBytes int64, next *atomic.Uint64) (*chunkStore, error) {
-	cache, err := lru.New[uint64, []byte](int(max(cacheBytes/ChunkSize, 16)))
+	cache, err := newCache[content](cacheBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -62,14 +68,14 @@ func (c *chunkStore) close() {
 // get returns the content of a chunk, verified against its digest. The slice is
 // shared: callers do not modify it.
 func (c *chunkStore) get(ctx context.Context, ref chunkRef) ([]byte, error) {
-	if data, ok := c.cache.Get(ref.id); ok {
-		return data, nil
+	if known, ok := c.cache.get(ref.id); ok && known.digest == ref.digest && len(known.data) == ref.length {
+		return known.data, nil
 	}
 	data, err := c.load(ctx, ref)
 	if err != nil {
 		return nil, err
 	}
-	c.cache.Add(ref.id, data)
+	c.cache.put(ref.id, content{ref.digest, data}, cap(data))
 	return data, nil
 }
 

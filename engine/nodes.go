@@ -5,8 +5,6 @@ import (
 	"fmt"
 	"sync/atomic"
 
-	lru "github.com/hashicorp/golang-lru/v2"
-
 	"github.com/agentvfs/avfs/engine/internal/tree"
 	"github.com/agentvfs/avfs/engine/kv"
 )
@@ -15,14 +13,12 @@ import (
 // content, so a cached node is always right.
 type nodeStore struct {
 	kv    kv.Store
-	cache *lru.Cache[uint64, *tree.Node]
-	reads atomic.Int64 // nodes asked for, cached or not; tests assert costs with it
+	cache *cache[*tree.Node]
+	reads atomic.Int64 // nodes asked for, cached or not
 }
 
-const nodeBytes = 4 << 10 // about what one cached node takes, in bytes
-
 func newNodeStore(s kv.Store, cacheBytes int64) (*nodeStore, error) {
-	cache, err := lru.New[uint64, *tree.Node](int(max(cacheBytes/nodeBytes, 64)))
+	cache, err := newCache[*tree.Node](cacheBytes)
 	if err != nil {
 		return nil, err
 	}
@@ -32,12 +28,12 @@ func newNodeStore(s kv.Store, cacheBytes int64) (*nodeStore, error) {
 // Node implements tree.Source.
 func (s *nodeStore) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) {
 	s.reads.Add(1)
-	if n, ok := s.cache.Get(ref.ID); ok {
+	if n, ok := s.cache.get(ref.ID); ok {
 		return n, nil
 	}
 	node, err := s.load(ctx, ref)
 	if err == nil {
-		s.cache.Add(ref.ID, node)
+		s.cache.put(ref.ID, node, node.MemSize())
 	}
 	return node, err
 }
