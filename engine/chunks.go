@@ -75,8 +75,13 @@ func (c *chunkStore) get(ctx context.Context, ref chunkRef) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
-	c.cache.put(ref.id, content{ref.digest, data}, cap(data))
+	c.keep(ref, data)
 	return data, nil
+}
+
+// keep puts the content of a chunk, which must not change any more, in the cache.
+func (c *chunkStore) keep(ref chunkRef, data []byte) {
+	c.cache.put(ref.id, content{ref.digest, data}, cap(data))
 }
 
 // load reads and verifies a chunk past the cache.
@@ -172,8 +177,22 @@ func (c *chunkStore) decode(rec []byte, ref chunkRef) ([]byte, error) {
 	return data, nil
 }
 
-// encode compresses data where that saves at least a sixteenth.
+// sampleBytes is how much of a large chunk shows whether it can be compressed.
+const sampleBytes = 4 << 10
+
+// encode compresses data where that saves at least a sixteenth. What does not
+// become smaller in samples is left alone.
 func (c *chunkStore) encode(data []byte) []byte {
+	if len(data) > 8*sampleBytes {
+		var buf [sampleBytes + 512]byte
+		small := 0
+		for _, at := range []int{0, len(data) / 2, len(data) - sampleBytes} {
+			small += len(c.enc.EncodeAll(data[at:at+sampleBytes], buf[:0]))
+		}
+		if small > 3*sampleBytes-3*sampleBytes/32 {
+			return append(append(make([]byte, 0, len(data)+1), chunkRaw), data...)
+		}
+	}
 	rec := append(make([]byte, 0, len(data)/2+64), chunkZstd)
 	rec = c.enc.EncodeAll(data, rec)
 	if len(rec) <= len(data)-len(data)/16 {

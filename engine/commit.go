@@ -380,7 +380,11 @@ func (c *commit) finish() {
 	v.doomed.nodes = append(v.doomed.nodes, c.dead.nodes...)
 	v.doomed.chunks = append(v.doomed.chunks, c.dead.chunks...)
 	for i := range c.pages {
-		c.settleSpilled(&c.pages[i])
+		p := &c.pages[i]
+		c.settleSpilled(p)
+		if len(p.page.data) > 0 { // what was just written is soon read
+			v.s.chunks.keep(p.out.ref, p.page.data)
+		}
 	}
 	for i := range c.pages {
 		f := c.pages[i].f

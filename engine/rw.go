@@ -171,8 +171,12 @@ func (v *Vault) writePart(ctx context.Context, h *File, p []byte, off int64) (in
 		if err != nil {
 			return err
 		}
-		v.extend(pg, in+len(part))
-		copy(pg.data[in:], part)
+		if len(pg.data) == 0 && in == 0 {
+			v.setPage(pg, part)
+		} else {
+			v.extend(pg, in+len(part))
+			copy(pg.data[in:], part)
+		}
 		v.grow(h.f, n, int64(len(pg.data)-before))
 		done += len(part)
 		n.size = max(n.size, off+int64(done))
@@ -229,13 +233,19 @@ func (v *Vault) writable(ctx context.Context, f *file, index int64, load bool) (
 		}
 	}
 	pg := &page{}
-	v.extend(pg, len(old))
-	copy(pg.data, old)
+	v.setPage(pg, old)
 	if p := f.dirty[index]; p != nil {
 		v.s.dirty.Add(-int64(cap(p.data)))
 	}
 	f.dirty[index] = pg
 	return pg, nil
+}
+
+// setPage makes a copy of data the content of an empty page.
+func (v *Vault) setPage(pg *page, data []byte) {
+	before := cap(pg.data)
+	pg.data = append(pg.data[:0], data...)
+	v.s.dirty.Add(int64(cap(pg.data) - before))
 }
 
 // extend makes the page n bytes long where it is shorter; new bytes are zero.
@@ -247,9 +257,10 @@ func (v *Vault) extend(pg *page, n int) {
 	if n > cap(pg.data) {
 		size := min(max(2*cap(pg.data), (n+4095)&^4095), ChunkSize)
 		v.s.dirty.Add(int64(size - cap(pg.data)))
-		grown := make([]byte, old, size)
+		grown := make([]byte, n, size)
 		copy(grown, pg.data)
 		pg.data = grown
+		return
 	}
 	pg.data = pg.data[:n]
 	clear(pg.data[old:])
