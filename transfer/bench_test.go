@@ -20,6 +20,9 @@ import (
 // goTree is the source of the Go distribution, the tree that the figures are about.
 func goTree(tb testing.TB) string {
 	tb.Helper()
+	if testing.Short() {
+		tb.Skip("takes seconds")
+	}
 	dir := filepath.Join(runtime.GOROOT(), "src")
 	if _, err := os.Stat(dir); err != nil {
 		tb.Skip("the Go distribution's source is not here: ", err)

@@ -182,7 +182,11 @@ func (ex *exporter) describe(f *hostFile, a engine.Attr, rel string) {
 		if err == nil {
 			err = f.setXattr(name, value)
 		}
-		if err != nil {
+		switch {
+		case err == nil:
+		case kindOf(err) == engine.Unsupported: // by the whole file system
+			ex.run.dropXattr(name)
+		default:
 			ex.run.fail(rel, err)
 		}
 	}

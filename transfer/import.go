@@ -28,8 +28,8 @@ type ImportOptions struct {
 	// host's owners when the process is root's and else takes the process's.
 	Owner *engine.Owner
 	// Exclude leaves out an entry, and what is below it. rel is its
-	// slash-separated path relative to src. It must be fit for calls from
-	// more than one goroutine.
+	// slash-separated path relative to src. With Progress it is called from
+	// two goroutines, and twice for each entry.
 	Exclude func(rel string, isDir bool) bool
 }
 
@@ -182,13 +182,14 @@ func (im *importer) tree(src, dst string) error {
 	top.retain() // for the walk
 	top.retain() // until the mark is gone
 	defer im.run.report()()
-	defer im.count(src)()
+	stopCount := im.count(src)
 	if im.isTarget(host) {
 		im.run.stop(errIntoItself)
 	}
 	im.setXattrs(top, a.Ino)
 	im.walk(top)
 	im.run.drain()
+	stopCount() // it may set the mark, too
 	err = im.mark.remove(im)
 	top.release()
 	return err

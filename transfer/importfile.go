@@ -153,12 +153,26 @@ func readExtents(f *hostFile, e *engine.Entry) error {
 		for at := x.from; at < x.to; {
 			end := min(x.to, (at/engine.ChunkSize+1)*engine.ChunkSize)
 			data := grownChunk(e, at/engine.ChunkSize, int(end-at/engine.ChunkSize*engine.ChunkSize))
-			if _, err := f.readAt(data[at%engine.ChunkSize:], at); err != nil {
+			n, err := f.readAt(data[at%engine.ChunkSize:], at)
+			if err != nil {
 				return err
 			}
-			at = end
+			if at += int64(n); at < end { // shorter than its size said
+				cutTo(e, at)
+				return nil
+			}
 		}
 		off = x.to
+	}
+}
+
+// cutTo ends e at size, which lies in its last chunk or at the start of it.
+func cutTo(e *engine.Entry, size int64) {
+	last := len(e.Content) - 1
+	c := &e.Content[last]
+	e.Size = size
+	if c.Data = c.Data[:size-c.Index*engine.ChunkSize]; len(c.Data) == 0 {
+		e.Content = e.Content[:last]
 	}
 }
 

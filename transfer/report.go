@@ -23,8 +23,8 @@ type Report struct {
 	// Skipped lists what was left out, in path order; at most MaxSkips of them.
 	Skipped      []Skip `json:"skipped,omitempty"`
 	SkippedTotal int64  `json:"skipped_total"`
-	// DroppedXattrs counts the extended attributes outside "user." that were
-	// not kept, by name.
+	// DroppedXattrs counts, by name, the extended attributes that were not
+	// kept: those outside "user.", and all where the target has none.
 	DroppedXattrs map[string]int64 `json:"dropped_xattrs,omitempty"`
 }
 

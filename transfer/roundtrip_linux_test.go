@@ -127,8 +127,8 @@ func oddTree(tb testing.TB, dir string) (sockets int) {
 		}
 	}
 	deep := dir
-	for range 100 {
-		deep = filepath.Join(deep, "deep")
+	for range 1000 {
+		deep = filepath.Join(deep, "d")
 	}
 	must(tb, os.MkdirAll(deep, 0o755))
 	write(tb, deep, map[string]string{"bottom": "b"})
