@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -63,7 +64,11 @@ func (f *Fault) MarshalJSON() ([]byte, error) {
 	doc := map[string]any{}
 	maps.Copy(doc, f.Details)
 	doc["error"], doc["message"] = f.Kind, f.Message
-	return json.Marshal(doc)
+	var b bytes.Buffer
+	e := json.NewEncoder(&b)
+	e.SetEscapeHTML(false) // whoever embeds this decides
+	err := e.Encode(doc)
+	return b.Bytes(), err
 }
 
 // UnmarshalJSON reads what MarshalJSON wrote.

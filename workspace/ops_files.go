@@ -31,7 +31,7 @@ type Entry struct {
 	Ctime   time.Time `json:"ctime"`
 	Btime   time.Time `json:"btime"`
 	Target  string    `json:"target,omitempty"` // of a symbolic link
-	Depth   int       `json:"depth,omitempty"`  // in a tree: how far below its top
+	Depth   *int      `json:"depth,omitempty"`  // in a tree only: how far below its top
 }
 
 // exactly gives a name as UTF-8 and, where that or a line of text could not carry
@@ -78,9 +78,10 @@ func (o *Owner) at(ctx context.Context, vault, checkpoint string) (tree, error) 
 // lookIn finds the state that a path of a reading request is in, and the path
 // there. With past, PATH@CHECKPOINT is PATH in that checkpoint where nothing has
 // that very name.
-func (o *Owner) lookIn(ctx context.Context, t tree, vault string, past bool, p string) (tree, string, error) {
+func (o *Owner) lookIn(ctx context.Context, t tree, vault string, past bool, name Path) (tree, string, error) {
+	p := string(name)
 	i := strings.LastIndexByte(p, '@')
-	if !past || i <= 0 || i == len(p)-1 {
+	if !past || i < 0 || i == len(p)-1 {
 		return t, p, nil
 	}
 	_, err := t.Resolve(ctx, p, false)
@@ -116,16 +117,16 @@ func entry(ctx context.Context, t tree, p string, a engine.Attr) (Entry, error) 
 
 // PathRequest names paths in a vault, or in one of its checkpoints.
 type PathRequest struct {
-	Vault      string   `json:"vault"`
-	Checkpoint string   `json:"checkpoint,omitempty"`
-	Past       bool     `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
-	Paths      []string `json:"paths"`
-	Recursive  bool     `json:"recursive,omitempty"`
-	Parents    bool     `json:"parents,omitempty"`
-	Force      bool     `json:"force,omitempty"`
-	Follow     bool     `json:"follow,omitempty"`
-	Depth      int      `json:"depth,omitempty"` // of a tree; 0 is no limit
-	Mode       uint32   `json:"mode,omitempty"`
+	Vault      string `json:"vault"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Past       bool   `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
+	Paths      []Path `json:"paths"`
+	Recursive  bool   `json:"recursive,omitempty"`
+	Parents    bool   `json:"parents,omitempty"`
+	Force      bool   `json:"force,omitempty"`
+	Follow     bool   `json:"follow,omitempty"`
+	Depth      int    `json:"depth,omitempty"` // of a tree; 0 is no limit
+	Mode       uint32 `json:"mode,omitempty"`
 }
 
 // OpList lists directories, sorted by name; a path that is no directory lists
@@ -219,7 +220,7 @@ var OpTree = Op[PathRequest, []Entry]{Name: "fs.tree", Run: func(ctx context.Con
 				depth = strings.Count(p, "/") + 1 - base
 			}
 			e, err := entry(ctx, t, p, a)
-			e.Depth = depth
+			e.Depth = &depth
 			list = append(list, e)
 			if err == nil && a.IsDir() && req.Depth > 0 && depth >= req.Depth {
 				err = engine.SkipDir
@@ -295,7 +296,7 @@ func readFile(ctx context.Context, t tree, p string, w io.Writer) error {
 // WriteRequest asks to write the input stream to a file.
 type WriteRequest struct {
 	Vault   string `json:"vault"`
-	Path    string `json:"path"`
+	Path    Path   `json:"path"`
 	Append  bool   `json:"append,omitempty"`
 	Create  bool   `json:"create,omitempty"`  // fail if the file exists
 	Parents bool   `json:"parents,omitempty"` // make missing directories
@@ -315,15 +316,15 @@ var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: fun
 		return WriteResult{}, err
 	}
 	if req.Parents {
-		if _, err := v.MkdirAll(ctx, path.Dir(path.Clean("/"+req.Path)), 0o755, owner()); err != nil {
+		if _, err := v.MkdirAll(ctx, path.Dir(path.Clean("/"+string(req.Path))), 0o755, owner()); err != nil {
 			return WriteResult{}, err
 		}
 	}
-	n, err := v.WriteFile(ctx, req.Path, s.in(), &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create})
+	n, err := v.WriteFile(ctx, string(req.Path), s.in(), &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create})
 	if err == nil {
 		err = v.Sync(ctx)
 	}
-	return WriteResult{Path: path.Clean("/" + req.Path), Bytes: n}, err
+	return WriteResult{Path: path.Clean("/" + string(req.Path)), Bytes: n}, err
 }}
 
 // PathsResult lists the paths that an operation made or removed.
@@ -338,7 +339,7 @@ func each(ctx context.Context, o *Owner, req PathRequest, fn func(v *engine.Vaul
 		return PathsResult{}, err
 	}
 	res := PathsResult{Paths: []string{}}
-	for _, p := range req.Paths {
+	for _, p := range texts(req.Paths) {
 		if err = fn(v, p); err != nil {
 			break
 		}
@@ -387,22 +388,23 @@ var OpRemove = Op[PathRequest, PathsResult]{Name: "fs.remove", Run: func(ctx con
 // CopyRequest asks to copy or move paths: several into a directory, or one to a
 // new path.
 type CopyRequest struct {
-	Vault     string   `json:"vault"`
-	From      []string `json:"from"`
-	To        string   `json:"to"`
-	Recursive bool     `json:"recursive,omitempty"`
+	Vault     string `json:"vault"`
+	From      []Path `json:"from"`
+	To        Path   `json:"to"`
+	Recursive bool   `json:"recursive,omitempty"`
 }
 
 // targets pairs every source with its full target.
 func targets(ctx context.Context, v *engine.Vault, req CopyRequest) ([][2]string, error) {
-	a, err := v.Resolve(ctx, req.To, true)
+	into := string(req.To)
+	a, err := v.Resolve(ctx, into, true)
 	dir := err == nil && a.IsDir()
-	if !dir && (len(req.From) > 1 || strings.HasSuffix(req.To, "/")) {
-		return nil, &engine.Error{Kind: engine.NotDirectory, Op: "copy", Path: req.To}
+	if !dir && (len(req.From) > 1 || strings.HasSuffix(into, "/")) {
+		return nil, &engine.Error{Kind: engine.NotDirectory, Op: "copy", Path: into}
 	}
 	var pairs [][2]string
-	for _, from := range req.From {
-		to := req.To
+	for _, from := range texts(req.From) {
+		to := into
 		if dir {
 			to = strings.TrimRight(to, "/") + "/" + path.Base(path.Clean("/"+from))
 		}

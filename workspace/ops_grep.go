@@ -12,13 +12,13 @@ import (
 
 // GrepRequest asks for the lines that match a regular expression (RE2).
 type GrepRequest struct {
-	Vault      string   `json:"vault"`
-	Checkpoint string   `json:"checkpoint,omitempty"`
-	Pattern    string   `json:"pattern"`
-	Fixed      bool     `json:"fixed,omitempty"` // the pattern is a plain text
-	IgnoreCase bool     `json:"ignore_case,omitempty"`
-	Past       bool     `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
-	Paths      []string `json:"paths"`
+	Vault      string `json:"vault"`
+	Checkpoint string `json:"checkpoint,omitempty"`
+	Pattern    string `json:"pattern"`
+	Fixed      bool   `json:"fixed,omitempty"` // the pattern is a plain text
+	IgnoreCase bool   `json:"ignore_case,omitempty"`
+	Past       bool   `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
+	Paths      []Path `json:"paths"`
 }
 
 // GrepMatch is one matching line.

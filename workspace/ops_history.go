@@ -9,11 +9,11 @@ import (
 
 // CheckpointRequest names a checkpoint, or describes a new one.
 type CheckpointRequest struct {
-	Vault   string   `json:"vault"`
-	ID      string   `json:"id,omitempty"` // id or name of an existing one
-	Name    string   `json:"name,omitempty"`
-	Message string   `json:"message,omitempty"`
-	Paths   []string `json:"paths,omitempty"` // of a restore: only these
+	Vault   string `json:"vault"`
+	ID      string `json:"id,omitempty"` // id or name of an existing one
+	Name    string `json:"name,omitempty"`
+	Message string `json:"message,omitempty"`
+	Paths   []Path `json:"paths,omitempty"` // of a restore: only these
 }
 
 // OpCheckpointSave keeps the present state.
@@ -76,7 +76,7 @@ var OpCheckpointRestore = Op[CheckpointRequest, engine.RestoreResult]{Name: "che
 		if err != nil {
 			return engine.RestoreResult{}, err
 		}
-		return v.Restore(ctx, cp.Root, &engine.RestoreOptions{Paths: req.Paths, ID: cp.ID})
+		return v.Restore(ctx, cp.Root, &engine.RestoreOptions{Paths: texts(req.Paths), ID: cp.ID})
 	}}
 
 // UndoRequest asks to take back the newest change.
@@ -120,12 +120,12 @@ var OpLog = Op[LogRequest, []engine.Event]{Name: "log",
 // the same store where they begin with "vault:"; empty means the present state
 // of Vault.
 type DiffRequest struct {
-	Vault string   `json:"vault"`
-	From  string   `json:"from,omitempty"`
-	To    string   `json:"to,omitempty"`
-	Paths []string `json:"paths,omitempty"`
-	Times bool     `json:"times,omitempty"`
-	Limit int      `json:"limit,omitempty"`
+	Vault string `json:"vault"`
+	From  string `json:"from,omitempty"`
+	To    string `json:"to,omitempty"`
+	Paths []Path `json:"paths,omitempty"`
+	Times bool   `json:"times,omitempty"`
+	Limit int    `json:"limit,omitempty"`
 }
 
 // DiffResult lists what differs.
@@ -147,7 +147,7 @@ var OpDiff = Op[DiffRequest, DiffResult]{Name: "diff",
 			return DiffResult{}, err
 		}
 		defer unpinTo()
-		opts := &engine.DiffOptions{Paths: req.Paths, Times: req.Times, Limit: req.Limit}
+		opts := &engine.DiffOptions{Paths: texts(req.Paths), Times: req.Times, Limit: req.Limit}
 		changes, total, err := o.store.Diff(ctx, from, to, opts)
 		return DiffResult{Changes: changes, Total: total}, err
 	}}
@@ -178,10 +178,10 @@ func (o *Owner) state(ctx context.Context, vault, name string) (engine.Root, fun
 
 // ForkDiffRequest asks what changed in a fork.
 type ForkDiffRequest struct {
-	Vault string   `json:"vault"`
-	Paths []string `json:"paths,omitempty"`
-	Times bool     `json:"times,omitempty"`
-	Limit int      `json:"limit,omitempty"`
+	Vault string `json:"vault"`
+	Paths []Path `json:"paths,omitempty"`
+	Times bool   `json:"times,omitempty"`
+	Limit int    `json:"limit,omitempty"`
 }
 
 // OpForkDiff lists what changed in a fork since it was made.
@@ -201,7 +201,7 @@ var OpForkDiff = Op[ForkDiffRequest, DiffResult]{Name: "diff.fork",
 			return DiffResult{}, err
 		}
 		defer v.Unpin(to)
-		changes, total, err := o.store.Diff(ctx, from, to, &engine.DiffOptions{Paths: req.Paths, Times: req.Times, Limit: req.Limit})
+		changes, total, err := o.store.Diff(ctx, from, to, &engine.DiffOptions{Paths: texts(req.Paths), Times: req.Times, Limit: req.Limit})
 		return DiffResult{Changes: changes, Total: total}, err
 	}}
 

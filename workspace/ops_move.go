@@ -12,8 +12,8 @@ import (
 // ImportRequest asks to bring a host directory or file into a vault.
 type ImportRequest struct {
 	Vault  string `json:"vault"`
-	Source string `json:"source"` // absolute path on the host
-	Dest   string `json:"dest"`   // path in the vault
+	Source Path   `json:"source"` // absolute path on the host
+	Dest   Path   `json:"dest"`   // path in the vault
 }
 
 // ImportResult says what was imported.
@@ -38,9 +38,9 @@ var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 		if err != nil {
 			return ImportResult{}, err
 		}
-		rep, err := transfer.Import(ctx, v, req.Source, req.Dest, &transfer.ImportOptions{Progress: forward(s)})
+		rep, err := transfer.Import(ctx, v, string(req.Source), string(req.Dest), &transfer.ImportOptions{Progress: forward(s)})
 		ev, rerr := v.Record(context.WithoutCancel(ctx), engine.Event{
-			Cause: engine.CauseImport, Command: []string{req.Source, req.Dest}, Before: before,
+			Cause: engine.CauseImport, Command: []string{string(req.Source), string(req.Dest)}, Before: before,
 		})
 		if rerr != nil {
 			v.Unpin(before)
@@ -66,8 +66,8 @@ func withDetails(err error, done any) error {
 type ExportRequest struct {
 	Vault      string `json:"vault"`
 	Checkpoint string `json:"checkpoint,omitempty"`
-	Source     string `json:"source"` // path in the vault
-	Dest       string `json:"dest"`   // absolute path on the host
+	Source     Path   `json:"source"` // path in the vault
+	Dest       Path   `json:"dest"`   // absolute path on the host
 	Overwrite  bool   `json:"overwrite,omitempty"`
 }
 
@@ -81,7 +81,7 @@ var OpExport = Op[ExportRequest, transfer.Report]{Name: "export", Long: true,
 		}
 		defer unpin()
 		opts := &transfer.ExportOptions{Progress: forward(s), Overwrite: req.Overwrite}
-		rep, err := transfer.Export(ctx, o.store.Snapshot(root), req.Source, req.Dest, opts)
+		rep, err := transfer.Export(ctx, o.store.Snapshot(root), string(req.Source), string(req.Dest), opts)
 		return rep, withDetails(err, rep)
 	}}
 

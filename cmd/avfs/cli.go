@@ -2,9 +2,13 @@ package main
 
 import (
 	"errors"
+	"fmt"
+	"reflect"
 	"strings"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/agentvfs/avfs/workspace"
 )
 
 // globals are the flags of every command. They may stand anywhere before "--".
@@ -114,6 +118,8 @@ func (a *app) parse(args []string) (runner, error) {
 		kong.Exit(func(int) { helped = true }),
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups(groups()),
+		kong.KindMapper(reflect.String, kong.MapperFunc(exactText)),
+		kong.TypeMapper(reflect.TypeFor[workspace.Path](), kong.MapperFunc(exactText)),
 	}
 	for _, d := range needed(args) {
 		var tags []string
@@ -143,6 +149,17 @@ func (a *app) parse(args []string) (runner, error) {
 		return nil, usageError("no command given; see avfs --help")
 	}
 	return cmd, nil
+}
+
+// exactText takes an argument as it is. What kong has for strings passes them
+// through JSON, which spoils bytes that are not UTF-8.
+func exactText(ctx *kong.DecodeContext, target reflect.Value) error {
+	t, err := ctx.Scan.PopValue("string")
+	if err != nil {
+		return err
+	}
+	target.SetString(fmt.Sprint(t.Value))
+	return nil
 }
 
 // parseError makes a usage error of what kong says.

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"bytes"
 	"encoding/base64"
 	"fmt"
 	"io"
@@ -9,14 +10,12 @@ import (
 	"time"
 	"unicode/utf8"
 
-	"bytes"
-
 	"github.com/agentvfs/avfs/workspace"
 )
 
 type lsCmd struct {
-	Long  bool     `short:"l" help:"One line each, with mode, owner, size and time."`
-	Paths []string `arg:"" optional:"" name:"path" help:"What to list; by default the top directory."`
+	Long  bool             `short:"l" help:"One line each, with mode, owner, size and time."`
+	Paths []workspace.Path `arg:"" optional:"" name:"path" help:"What to list; by default the top directory."`
 }
 
 func (c *lsCmd) run(a *app) error {
@@ -41,9 +40,9 @@ func (a *app) entries(op workspace.Op[workspace.PathRequest, []workspace.Entry],
 	return call(a, op, func(v string) workspace.PathRequest { req.Vault = v; return req }, workspace.Streams{})
 }
 
-func orTop(paths []string) []string {
+func orTop(paths []workspace.Path) []workspace.Path {
 	if len(paths) == 0 {
-		return []string{"/"}
+		return []workspace.Path{"/"}
 	}
 	return paths
 }
@@ -94,7 +93,7 @@ func modeText(octal string) string {
 }
 
 type catCmd struct {
-	Paths []string `arg:"" name:"path" help:"Files to print."`
+	Paths []workspace.Path `arg:"" name:"path" help:"Files to print."`
 }
 
 // content is a file's content as JSON: text where it is UTF-8, else base64.
@@ -111,10 +110,10 @@ func (c *catCmd) run(a *app) error {
 	docs := make([]content, 0, len(c.Paths))
 	for _, p := range c.Paths {
 		var b bytes.Buffer
-		if err := a.read([]string{p}, &b); err != nil {
+		if err := a.read([]workspace.Path{p}, &b); err != nil {
 			return err
 		}
-		docs = append(docs, newContent(p, b.Bytes()))
+		docs = append(docs, newContent(string(p), b.Bytes()))
 	}
 	if len(docs) == 1 {
 		return a.printJSON(docs[0])
@@ -122,7 +121,7 @@ func (c *catCmd) run(a *app) error {
 	return a.printJSON(docs)
 }
 
-func (a *app) read(paths []string, w io.Writer) error {
+func (a *app) read(paths []workspace.Path, w io.Writer) error {
 	req := workspace.PathRequest{Paths: paths, Past: true}
 	_, err := call(a, workspace.OpRead, func(v string) workspace.PathRequest { req.Vault = v; return req }, workspace.Streams{Out: w})
 	return err
@@ -141,10 +140,10 @@ func newContent(path string, b []byte) content {
 }
 
 type writeCmd struct {
-	Path    string `arg:"" help:"The file to write."`
-	Append  bool   `help:"Add to the end instead of replacing the content."`
-	Parents bool   `short:"p" help:"Make missing directories."`
-	Mode    string `help:"Permission bits of a new file, in octal." placeholder:"0644"`
+	Path    workspace.Path `arg:"" help:"The file to write."`
+	Append  bool           `help:"Add to the end instead of replacing the content."`
+	Parents bool           `short:"p" help:"Make missing directories."`
+	Mode    string         `help:"Permission bits of a new file, in octal." placeholder:"0644"`
 }
 
 func (c *writeCmd) run(a *app) error {
@@ -176,9 +175,9 @@ func octal(text string) (uint32, error) {
 }
 
 type mkdirCmd struct {
-	Paths   []string `arg:"" name:"path" help:"Directories to make."`
-	Parents bool     `short:"p" help:"Make missing directories above; one that exists is no error."`
-	Mode    string   `help:"Permission bits, in octal." placeholder:"0755"`
+	Paths   []workspace.Path `arg:"" name:"path" help:"Directories to make."`
+	Parents bool             `short:"p" help:"Make missing directories above; one that exists is no error."`
+	Mode    string           `help:"Permission bits, in octal." placeholder:"0755"`
 }
 
 func (c *mkdirCmd) run(a *app) error {
@@ -190,9 +189,9 @@ func (c *mkdirCmd) run(a *app) error {
 }
 
 type rmCmd struct {
-	Paths     []string `arg:"" name:"path" help:"What to remove."`
-	Recursive bool     `short:"r" help:"Remove directories with everything below them."`
-	Force     bool     `short:"f" help:"Paths that do not exist are no error."`
+	Paths     []workspace.Path `arg:"" name:"path" help:"What to remove."`
+	Recursive bool             `short:"r" help:"Remove directories with everything below them."`
+	Force     bool             `short:"f" help:"Paths that do not exist are no error."`
 }
 
 func (c *rmCmd) run(a *app) error {
@@ -209,19 +208,19 @@ func (a *app) change(op workspace.Op[workspace.PathRequest, workspace.PathsResul
 }
 
 type cpCmd struct {
-	Paths     []string `arg:"" name:"path" help:"What to copy, and last where to."`
-	Recursive bool     `short:"r" help:"Copy directories with everything below them."`
+	Paths     []workspace.Path `arg:"" name:"path" help:"What to copy, and last where to."`
+	Recursive bool             `short:"r" help:"Copy directories with everything below them."`
 }
 
 func (c *cpCmd) run(a *app) error { return a.transfer(workspace.OpCopy, c.Paths, c.Recursive) }
 
 type mvCmd struct {
-	Paths []string `arg:"" name:"path" help:"What to move, and last where to."`
+	Paths []workspace.Path `arg:"" name:"path" help:"What to move, and last where to."`
 }
 
 func (c *mvCmd) run(a *app) error { return a.transfer(workspace.OpMove, c.Paths, false) }
 
-func (a *app) transfer(op workspace.Op[workspace.CopyRequest, workspace.PathsResult], paths []string, recursive bool) error {
+func (a *app) transfer(op workspace.Op[workspace.CopyRequest, workspace.PathsResult], paths []workspace.Path, recursive bool) error {
 	if len(paths) < 2 {
 		return usageError("name at least one source and a target")
 	}
@@ -235,8 +234,8 @@ func (a *app) transfer(op workspace.Op[workspace.CopyRequest, workspace.PathsRes
 }
 
 type statCmd struct {
-	Paths  []string `arg:"" name:"path" help:"What to describe."`
-	Follow bool     `short:"L" help:"Follow symbolic links."`
+	Paths  []workspace.Path `arg:"" name:"path" help:"What to describe."`
+	Follow bool             `short:"L" help:"Follow symbolic links."`
 }
 
 func (c *statCmd) run(a *app) error {
@@ -274,15 +273,15 @@ func describeEntry(w io.Writer, e workspace.Entry) {
 }
 
 type treeCmd struct {
-	Depth int    `short:"L" help:"How far to go down; 0 is no limit." placeholder:"N"`
-	Path  string `arg:"" optional:"" default:"/" help:"Where to begin."`
+	Depth int            `short:"L" help:"How far to go down; 0 is no limit." placeholder:"N"`
+	Path  workspace.Path `arg:"" optional:"" default:"/" help:"Where to begin."`
 }
 
 func (c *treeCmd) run(a *app) error {
 	if c.Depth < 0 {
 		return usageError("the depth is 0 or more")
 	}
-	list, err := a.entries(workspace.OpTree, workspace.PathRequest{Paths: []string{c.Path}, Depth: c.Depth})
+	list, err := a.entries(workspace.OpTree, workspace.PathRequest{Paths: []workspace.Path{c.Path}, Depth: c.Depth})
 	if err != nil {
 		return err
 	}
@@ -295,26 +294,26 @@ func drawTree(w io.Writer, list []workspace.Entry) {
 	last := make([]bool, len(list))
 	seen := map[int]bool{} // depths at which a later sibling exists
 	for i := len(list) - 1; i >= 0; i-- {
-		d := list[i].Depth
+		d := depthOf(list[i])
 		last[i] = !seen[d]
 		seen[d] = true
 		delete(seen, d+1)
 	}
 	var bars []string
 	for i, e := range list {
-		name := safe(e.Name)
-		if e.Depth == 0 {
+		name, depth := safe(e.Name), depthOf(e)
+		if depth == 0 {
 			name = safe(e.Path)
 		}
 		if e.Target != "" {
 			name += " -> " + safe(e.Target)
 		}
-		if e.Depth == 0 {
+		if depth == 0 {
 			bars = bars[:0]
 			fmt.Fprintln(w, name)
 			continue
 		}
-		bars = bars[:e.Depth-1]
+		bars = bars[:depth-1]
 		branch, bar := "\u251c\u2500\u2500 ", "\u2502   "
 		if last[i] {
 			branch, bar = "\u2514\u2500\u2500 ", "    "
@@ -324,11 +323,18 @@ func drawTree(w io.Writer, list []workspace.Entry) {
 	}
 }
 
+func depthOf(e workspace.Entry) int {
+	if e.Depth == nil {
+		return 0
+	}
+	return *e.Depth
+}
+
 type grepCmd struct {
-	Pattern    string   `arg:"" help:"Regular expression (RE2)."`
-	Paths      []string `arg:"" optional:"" name:"path" help:"Where to search; by default everywhere."`
-	IgnoreCase bool     `short:"i" help:"Upper and lower case are the same."`
-	Fixed      bool     `short:"F" help:"The pattern is plain text."`
+	Pattern    string           `arg:"" help:"Regular expression (RE2)."`
+	Paths      []workspace.Path `arg:"" optional:"" name:"path" help:"Where to search; by default everywhere."`
+	IgnoreCase bool             `short:"i" help:"Upper and lower case are the same."`
+	Fixed      bool             `short:"F" help:"The pattern is plain text."`
 }
 
 func (c *grepCmd) run(a *app) error {

@@ -91,8 +91,8 @@ func (c *checkpointDeleteCmd) run(a *app) error {
 }
 
 type checkpointRestoreCmd struct {
-	ID    string   `arg:"" help:"Id or name of the checkpoint."`
-	Paths []string `arg:"" optional:"" name:"path" help:"Restore only these and what is below them."`
+	ID    string           `arg:"" help:"Id or name of the checkpoint."`
+	Paths []workspace.Path `arg:"" optional:"" name:"path" help:"Restore only these and what is below them."`
 }
 
 func (c *checkpointRestoreCmd) run(a *app) error {
@@ -120,20 +120,20 @@ func describeRestore(w io.Writer, what string, res engine.RestoreResult) {
 const shownChanges = 20
 
 type checkpointDiffCmd struct {
-	ID    string   `arg:"" help:"Id or name of the checkpoint."`
-	Rest  []string `arg:"" optional:"" name:"id2-or-path" help:"A second checkpoint, by default the present state, and paths to look at."`
-	Times bool     `help:"List files of which only the time changed, too."`
+	ID    string           `arg:"" help:"Id or name of the checkpoint."`
+	Rest  []workspace.Path `arg:"" optional:"" name:"id2-or-path" help:"A second checkpoint, by default the present state, and paths to look at."`
+	Times bool             `help:"List files of which only the time changed, too."`
 }
 
 func (c *checkpointDiffCmd) run(a *app) error {
 	to, paths := "", c.Rest
 	if len(paths) > 0 {
-		is, err := a.isCheckpoint(paths[0])
+		is, err := a.isCheckpoint(string(paths[0]))
 		if err != nil {
 			return err
 		}
 		if is {
-			to, paths = paths[0], paths[1:]
+			to, paths = string(paths[0]), paths[1:]
 		}
 	}
 	res, err := a.diff(workspace.DiffRequest{From: c.ID, To: to, Paths: paths, Times: c.Times})

@@ -13,8 +13,8 @@ import (
 )
 
 type importCmd struct {
-	Source string `arg:"" help:"Directory or file on the host."`
-	Dest   string `arg:"" optional:"" default:"/" help:"Where it goes in the vault."`
+	Source string         `arg:"" help:"Directory or file on the host."`
+	Dest   workspace.Path `arg:"" optional:"" default:"/" help:"Where it goes in the vault."`
 }
 
 func (c *importCmd) run(a *app) error {
@@ -24,7 +24,7 @@ func (c *importCmd) run(a *app) error {
 	}
 	started := time.Now()
 	progress, done := a.progress("importing")
-	req := workspace.ImportRequest{Source: src, Dest: c.Dest}
+	req := workspace.ImportRequest{Source: workspace.Path(src), Dest: c.Dest}
 	res, err := call(a, workspace.OpImport, func(v string) workspace.ImportRequest { req.Vault = v; return req }, workspace.Streams{Progress: progress})
 	done()
 	if err != nil {
@@ -34,10 +34,10 @@ func (c *importCmd) run(a *app) error {
 }
 
 type exportCmd struct {
-	Source     string `arg:"" help:"Path in the vault."`
-	Dest       string `arg:"" help:"Directory or file on the host."`
-	Checkpoint string `help:"Export the state of this checkpoint." placeholder:"CHECKPOINT"`
-	Overwrite  bool   `help:"Replace files that exist."`
+	Source     workspace.Path `arg:"" help:"Path in the vault."`
+	Dest       string         `arg:"" help:"Directory or file on the host."`
+	Checkpoint string         `help:"Export the state of this checkpoint." placeholder:"CHECKPOINT"`
+	Overwrite  bool           `help:"Replace files that exist."`
 }
 
 func (c *exportCmd) run(a *app) error {
@@ -47,7 +47,7 @@ func (c *exportCmd) run(a *app) error {
 	}
 	started := time.Now()
 	progress, done := a.progress("exporting")
-	req := workspace.ExportRequest{Source: c.Source, Dest: dest, Checkpoint: c.Checkpoint, Overwrite: c.Overwrite}
+	req := workspace.ExportRequest{Source: c.Source, Dest: workspace.Path(dest), Checkpoint: c.Checkpoint, Overwrite: c.Overwrite}
 	res, err := call(a, workspace.OpExport, func(v string) workspace.ExportRequest { req.Vault = v; return req }, workspace.Streams{Progress: progress})
 	done()
 	if err != nil {
