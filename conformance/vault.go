@@ -59,6 +59,10 @@ func TestVault(t *testing.T, driver kv.Driver, opts *VaultOptions) {
 var vaultTests = []vaultTest{
 	{"Model", "a workspace must do what a file system does, with any history and any order of operations", (*vaultSuite).testModel},
 	{"Concurrent", "an agent, a mount and a collector work on one vault at the same time", (*vaultSuite).testConcurrent},
+	{"FullDisk", "a full disk must cost no old data, and deleting is the way out", (*vaultSuite).testFullDisk},
+	{"Appends", "agents append to logs all day; each line must cost a line, not a log", (*vaultSuite).testAppends},
+	{"Import", "forty copies of one source tree are one source tree", (*vaultSuite).testImport},
+	{"Large", "a file larger than the memory must pass through it", (*vaultSuite).testLarge},
 	{"Kill", "after a kill the store opens by itself and holds what was synced", (*vaultSuite).testKill},
 }
 
