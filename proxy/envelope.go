@@ -26,10 +26,6 @@ const (
 	StatusError            Status = "error"             // avfs itself failed; Error says how
 )
 
-var allStatuses = [...]Status{
-	StatusCompleted, StatusTimedOut, StatusInterrupted, StatusDenied, StatusApprovalRequired, StatusFailedToStart, StatusError,
-}
-
 // Envelope is the result of an execution, in every case.
 type Envelope struct {
 	Schema   string          `json:"schema"`

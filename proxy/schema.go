@@ -1,63 +1,10 @@
 package proxy
 
-import (
-	_ "embed"
-	"encoding/json"
-	"reflect"
-
-	"github.com/google/jsonschema-go/jsonschema"
-
-	"github.com/agentvfs/avfs/workspace"
-)
+import _ "embed"
 
 //go:embed schema/exec.v1.json
 var envelopeSchema []byte
 
 // EnvelopeSchema is the JSON Schema (draft 2020-12) of the envelope, as published.
+// A test generates it from the Go types.
 func EnvelopeSchema() []byte { return envelopeSchema }
-
-// generateSchema makes the schema from the Go types. Fields may be added within a
-// version, so other properties are allowed.
-func generateSchema() ([]byte, error) {
-	fault := &jsonschema.Schema{
-		Type:        "object",
-		Description: "an error of avfs itself, with details beside the two fields",
-		Required:    []string{"error", "message"},
-		Properties: map[string]*jsonschema.Schema{
-			"error":   {Type: "string", Description: "a stable kind"},
-			"message": {Type: "string", Description: "a sentence for people"},
-		},
-	}
-	s, err := jsonschema.For[Envelope](&jsonschema.ForOptions{
-		TypeSchemas: map[reflect.Type]*jsonschema.Schema{reflect.TypeFor[workspace.Fault](): fault},
-	})
-	if err != nil {
-		return nil, err
-	}
-	open(s)
-	s.Schema = "https://json-schema.org/draft/2020-12/schema"
-	s.Title = Schema
-	s.Properties["schema"].Const = jsonschema.Ptr[any](Schema)
-	statuses := []any{}
-	for _, st := range allStatuses {
-		statuses = append(statuses, string(st))
-	}
-	s.Properties["status"].Enum = statuses
-	b, err := json.MarshalIndent(s, "", "  ")
-	return append(b, '\n'), err
-}
-
-// open lets every object have further properties, and no list be null.
-func open(s *jsonschema.Schema) {
-	if s == nil {
-		return
-	}
-	if s.Items != nil {
-		s.Type, s.Types = "array", nil
-	}
-	s.AdditionalProperties = nil
-	for _, p := range s.Properties {
-		open(p)
-	}
-	open(s.Items)
-}
