@@ -272,22 +272,27 @@ func (w *Workspace) HoldMount(ctx context.Context, req MountRequest, told func(M
 		return err
 	}
 	req.Mountpoint = point
-	_, err = CallVault(ctx, w, req.Vault, OpHoldMount, func(v string) MountRequest { req.Vault = v; return req },
-		Streams{Out: mountLine{told}})
-	if ctx.Err() != nil {
+	line := &mountLine{told: told}
+	_, err = CallVault(ctx, w, req.Vault, OpHoldMount, func(v string) MountRequest { req.Vault = v; return req }, Streams{Out: line})
+	if ctx.Err() != nil && line.passed {
 		return nil // that is how a held mount ends
 	}
 	return err
 }
 
 // mountLine passes on the line that OpHoldMount writes.
-type mountLine struct{ told func(MountInfo) error }
+type mountLine struct {
+	told   func(MountInfo) error
+	passed bool
+}
 
-func (m mountLine) Write(line []byte) (int, error) {
+// Write takes the whole line at once.
+func (m *mountLine) Write(line []byte) (int, error) {
 	var info MountInfo
 	if err := json.Unmarshal(line, &info); err != nil {
 		return 0, err
 	}
+	m.passed = true
 	return len(line), m.told(info)
 }
 

@@ -203,35 +203,54 @@ func (s *server) run(rw http.ResponseWriter, r *http.Request, h handler) {
 	}
 	ctx, cancel := context.WithCancel(r.Context())
 	defer cancel()
-	in, stop := pump(body, h.in, cancel)
+	in := newInput(body, h.in, cancel)
 	out := &answer{w: rw, flush: rc.Flush}
 	res, err := h.run(ctx, s.o, line, Streams{In: in, Out: out, Progress: out.progress, Exec: r.Header.Get(headerExec)})
 	out.finish(res, err)
-	stop()
+	in.drain()
 }
 
-// pump reads the request's body all the time, so that the end of the connection is
-// seen even while the operation does not read: then it calls gone. What it reads
-// is the input stream, or nothing that anybody wants.
-func pump(body io.Reader, wanted bool, gone func()) (in io.Reader, stop func()) {
+// input reads a request's body all the time, so that the end of the connection is
+// seen even while the operation does not read.
+type input struct {
+	*io.PipeReader
+	done chan struct{} // closed at the end of the body
+}
+
+// newInput starts to read. What comes is the operation's input, if it wants one.
+// When the client goes away, gone is called.
+func newInput(body io.Reader, wanted bool, gone func()) *input {
 	r, w := io.Pipe()
+	in := &input{PipeReader: r, done: make(chan struct{})}
 	if !wanted {
-		_ = w.Close() // never fails
+		_ = r.Close() // never fails
 	}
 	go func() { // ends with the body, which ends with the request at the latest
-		var err error
-		if wanted {
-			_, err = io.Copy(w, body)
-		} else {
+		defer close(in.done)
+		_, err := io.Copy(w, body)
+		if errors.Is(err, io.ErrClosedPipe) {
 			_, err = io.Copy(io.Discard, body)
 		}
-		if err != nil && !errors.Is(err, io.ErrClosedPipe) {
+		if err != nil {
 			gone()
 		}
 		_ = w.CloseWithError(err) // never fails
 	}()
-	return r, func() { _ = r.Close() } // never fails
+	return in
 }
+
+// drain waits for the client to end the connection, once the answer is sent. If
+// the server did that, a client that still sends would lose the answer.
+func (in *input) drain() {
+	_ = in.Close() // never fails
+	select {
+	case <-in.done:
+	case <-time.After(drainWait):
+	}
+}
+
+// drainWait is how long a client may take to read an answer that is sent.
+const drainWait = 5 * time.Second
 
 // answer writes frames; the operation may use it from several goroutines.
 type answer struct {

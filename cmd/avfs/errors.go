@@ -61,7 +61,7 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 	case engine.CheckpointNotFound:
 		return "list them with: avfs checkpoint list"
 	case engine.Locked:
-		return "wait for the other process, or end it"
+		return "wait for the other process, or end it; an owner in the background ends with: avfs serve --stop"
 	case engine.Drift:
 		return "take it back all the same with: avfs undo --force"
 	case workspace.VersionSkew:

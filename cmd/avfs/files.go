@@ -3,6 +3,7 @@ package main
 import (
 	"bytes"
 	"encoding/base64"
+	"errors"
 	"fmt"
 	"io"
 	"strconv"
@@ -121,10 +122,37 @@ func (c *catCmd) run(a *app) error {
 	return a.printJSON(docs)
 }
 
+// read writes the content of files to w.
 func (a *app) read(paths []workspace.Path, w io.Writer) error {
 	req := workspace.PathRequest{Paths: paths, Past: true}
-	_, err := call(a, workspace.OpRead, func(v string) workspace.PathRequest { req.Vault = v; return req }, workspace.Streams{Out: w})
-	return err
+	bind := func(v string) workspace.PathRequest { req.Vault = v; return req }
+	out := &held{}
+	op := workspace.OpRead
+	_, err := call(a, op, bind, workspace.Streams{Out: out})
+	if errors.Is(err, errTooLong) {
+		op.Long = true
+		_, err = call(a, op, bind, workspace.Streams{Out: w})
+		return err
+	}
+	_, werr := w.Write(out.Bytes())
+	return errors.Join(err, werr)
+}
+
+// heldBytes is how much input or output of an operation waits in memory, so that
+// this process has the store open no longer than it takes, however slow the other
+// end of a pipe is. What is longer goes through an owner in the background.
+const heldBytes = 16 << 20
+
+var errTooLong = errors.New("too long to be held in memory")
+
+// held is output that waits.
+type held struct{ bytes.Buffer }
+
+func (h *held) Write(p []byte) (int, error) {
+	if h.Len()+len(p) > heldBytes {
+		return 0, errTooLong
+	}
+	return h.Buffer.Write(p)
 }
 
 func newContent(path string, b []byte) content {
@@ -155,7 +183,14 @@ func (c *writeCmd) run(a *app) error {
 		return err
 	}
 	req := workspace.WriteRequest{Path: c.Path, Append: c.Append, Parents: c.Parents, Mode: mode}
-	res, err := call(a, workspace.OpWrite, func(v string) workspace.WriteRequest { req.Vault = v; return req }, workspace.Streams{In: a.stdin})
+	start, err := io.ReadAll(io.LimitReader(a.stdin, heldBytes))
+	if err != nil {
+		return err
+	}
+	op := workspace.OpWrite
+	op.Long = len(start) == heldBytes
+	in := io.MultiReader(bytes.NewReader(start), a.stdin)
+	res, err := call(a, op, func(v string) workspace.WriteRequest { req.Vault = v; return req }, workspace.Streams{In: in})
 	if err != nil {
 		return err
 	}
