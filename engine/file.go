@@ -285,10 +285,16 @@ func (h *File) Sync(ctx context.Context) error {
 	return h.v.Sync(ctx)
 }
 
-// Flush reports why the last commit failed, if it did.
-func (h *File) Flush(_ context.Context) error {
+// Flush reports why the last commit failed, if it did. On a nearly full disk it
+// commits first, so that the close of a file shows what its writes could not.
+func (h *File) Flush(ctx context.Context) error {
 	if err := h.usable("flush"); err != nil {
 		return err
+	}
+	if !h.v.s.space.admits(h.v.s.dirty.Load()) {
+		if err := h.v.commit(ctx, commitRequest{}); err != nil {
+			return wrap(err, "flush", "")
+		}
 	}
 	return h.v.failure("flush")
 }

@@ -186,10 +186,19 @@ func (o *WriteOptions) owner() Owner {
 	return Owner{uid, gid}
 }
 
+// copyBytes is how much copyIn reads at a time.
+const copyBytes = 2 * ChunkSize
+
 // copyIn writes all of r from the start of the file on, or to its end for a
 // handle with OpenAppend.
 func copyIn(ctx context.Context, h *File, r io.Reader) (int64, error) {
-	buf := make([]byte, 2*ChunkSize)
+	p, ok := h.v.s.buffers.Get().(*[]byte)
+	if !ok {
+		b := make([]byte, copyBytes)
+		p = &b
+	}
+	defer h.v.s.buffers.Put(p)
+	buf := *p
 	var off int64
 	for {
 		n, rerr := io.ReadFull(r, buf)

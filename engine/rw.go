@@ -135,7 +135,7 @@ const maxPending = 500_000
 func (v *Vault) room(ctx context.Context) error {
 	dirty := v.s.dirty.Load()
 	if !v.s.space.admits(dirty) {
-		return fail(NoSpace, "", "")
+		return v.squeeze(ctx)
 	}
 	v.mu.RLock()
 	pending := v.generation - v.committed.Load()
@@ -143,7 +143,45 @@ func (v *Vault) room(ctx context.Context) error {
 	if dirty < v.s.opts.DirtyBytes && pending < maxPending {
 		return nil
 	}
-	return v.commit(ctx, commitRequest{spill: true})
+	if err := v.commit(ctx, commitRequest{spill: true}); err != nil {
+		return err
+	}
+	for _, other := range v.s.allVaults() { // which may hold the most of it
+		if v.s.dirty.Load() < v.s.opts.DirtyBytes {
+			break
+		}
+		if err := other.commit(ctx, commitRequest{spill: true}); err != nil && KindOf(err) != Closed {
+			return err
+		}
+	}
+	return nil
+}
+
+// squeeze looks for room on a nearly full disk: it commits, which also frees what
+// was removed, and asks the back end, which may have free space of its own.
+func (v *Vault) squeeze(ctx context.Context) error {
+	if err := v.reclaim(ctx); err != nil {
+		return err
+	}
+	defer v.s.space.refresh()
+	return v.s.kv.Update(ctx, kv.Relaxed, func(kv.Writer) error { return nil })
+}
+
+// reclaim commits until nothing is left that could be deleted.
+func (v *Vault) reclaim(ctx context.Context) error {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	for {
+		if err := v.commitLocked(ctx, commitRequest{spill: true}); err != nil {
+			return err
+		}
+		v.mu.RLock()
+		done := v.doomed.empty()
+		v.mu.RUnlock()
+		if done {
+			return nil
+		}
+	}
 }
 
 // writePart writes into pages. The caller holds mu.

@@ -25,6 +25,13 @@ func (g *spaceGuard) init(db kv.Store) {
 	}
 }
 
+// refresh forgets what was measured.
+func (g *spaceGuard) refresh() {
+	g.mu.Lock()
+	defer g.mu.Unlock()
+	g.at = time.Time{}
+}
+
 // available is the free space in bytes, at most spaceMaxAge old, and whether it
 // is known.
 func (g *spaceGuard) available() (int64, bool) {
@@ -43,8 +50,9 @@ func (g *spaceGuard) available() (int64, bool) {
 	return g.last, true
 }
 
-// admits reports whether pending bytes of content still fit above the reserve.
+// admits reports whether pending bytes of content still fit above the reserve and
+// what a commit needs beside its content.
 func (g *spaceGuard) admits(pending int64) bool {
 	free, known := g.available()
-	return !known || free > 2*kv.Reserve+pending
+	return !known || free > kv.Reserve+kv.Reserve/2+pending
 }

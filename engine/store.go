@@ -83,8 +83,9 @@ type Store struct {
 	// The newest ids handed out; a commit persists them with what uses them.
 	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent atomic.Uint64
 
-	dirty atomic.Int64 // bytes of unsaved content over all vaults
-	space spaceGuard
+	dirty   atomic.Int64 // bytes of unsaved content over all vaults
+	buffers sync.Pool    // of *[]byte with copyBytes bytes
+	space   spaceGuard
 
 	// The locks of a store and its vaults are taken in this order: care, a
 	// vault's commitMu, making, sweep, mu, a vault's mu. None is taken inside a

@@ -127,6 +127,11 @@ func (v *Vault) put(ino Ino, key, value []byte) {
 // touch notes that there is something to commit. The caller holds mu.
 func (v *Vault) touch() {
 	v.generation++
+	if v.generation-v.committed.Load() == 2*maxPending && !v.closed {
+		// Changes that do not wait for room, such as removals, pile up.
+		v.stopTimer()
+		v.timer = time.AfterFunc(0, v.commitInBackground)
+	}
 	v.arm()
 }
 
