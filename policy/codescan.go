@@ -3,68 +3,77 @@ package policy
 import (
 	"regexp"
 	"strings"
+	"sync"
 )
 
 // scanner finds places in code where it starts other programs or evaluates text.
 type scanner struct {
-	starts *regexp.Regexp // code that matches needs approval
-	calls  *regexp.Regexp // a call whose first argument, a literal, is a command; nil: none
+	starts pattern // code that matches needs approval
+	calls  pattern // a call whose first argument, a literal, is a command; nil: none
 	ticks  bool           // text between backticks is a command
+}
+
+// pattern is a regular expression that is compiled when it is first needed: most
+// decisions need none, and a program that starts should not wait for it.
+type pattern func() *regexp.Regexp
+
+func compiled(expr string) pattern {
+	return sync.OnceValue(func() *regexp.Regexp { return regexp.MustCompile(expr) })
 }
 
 // The scanners look for the names that the languages use. They read no syntax: a
 // name inside a string is found too, and code that hides the name is not.
 var (
 	pythonShells = &scanner{
-		starts: regexp.MustCompile(`\bos\s*\.\s*(system|popen|exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?|startfile|fork)\b|\bimport\b[^\n;]*\bsubprocess\b|\bfrom\s+subprocess\b|\bsubprocess\s*\.|\bpty\s*\.\s*spawn|\bgetoutput\b|__import__|\bimportlib\b|\bctypes\b|\bcreate_subprocess_|(^|[^.\w])(eval|exec|compile)\s*\(|\bfrom\s+os\s+import\b[^\n;]*\b(system|popen|exec|spawn|fork|\*)|\bgetattr\s*\(\s*os\b|\brmtree\s*\(\s*['"](/|~|\.\.)`),
-		calls:  regexp.MustCompile(`\b(system|popen|run|call|check_call|check_output|Popen|getoutput|getstatusoutput|execvp?|spawn)\s*\(\s*`),
+		starts: compiled(`\bos\s*\.\s*(system|popen|exec[lv]p?e?|spawn[lv]p?e?|posix_spawnp?|startfile|fork)\b|\bimport\b[^\n;]*\bsubprocess\b|\bfrom\s+subprocess\b|\bsubprocess\s*\.|\bpty\s*\.\s*spawn|\bgetoutput\b|__import__|\bimportlib\b|\bctypes\b|\bcreate_subprocess_|(^|[^.\w])(eval|exec|compile)\s*\(|\bfrom\s+os\s+import\b[^\n;]*\b(system|popen|exec|spawn|fork|\*)|\bgetattr\s*\(\s*os\b|\brmtree\s*\(\s*['"](/|~|\.\.)`),
+		calls:  compiled(`\b(system|popen|run|call|check_call|check_output|Popen|getoutput|getstatusoutput|execvp?|spawn)\s*\(\s*`),
 	}
 	nodeShells = &scanner{
-		starts: regexp.MustCompile(`child_process|\b(exec|spawn|fork)(File)?Sync\b|\bexecFile\b|process\s*\.\s*binding|\bDeno\s*\.\s*(run|Command)\b|\bBun\s*\.\s*(spawn|\$)|(^|[^.\w])eval\s*\(|\bnew\s+Function\b|\bexeca\b|\bshelljs\b|\bzx\b`),
-		calls:  regexp.MustCompile(`\b(exec|execSync|spawn|spawnSync|execFile|execFileSync|fork)\s*\(\s*`),
+		starts: compiled(`child_process|\b(exec|spawn|fork)(File)?Sync\b|\bexecFile\b|process\s*\.\s*binding|\bDeno\s*\.\s*(run|Command)\b|\bBun\s*\.\s*(spawn|\$)|(^|[^.\w])eval\s*\(|\bnew\s+Function\b|\bexeca\b|\bshelljs\b|\bzx\b`),
+		calls:  compiled(`\b(exec|execSync|spawn|spawnSync|execFile|execFileSync|fork)\s*\(\s*`),
 	}
 	perlShells = &scanner{
-		starts: regexp.MustCompile("\\b(system|exec|spawn|popen2?e?|syscall)\\b\\s*[\\s(\"'$@\\[{q]|\\b(fork|eval|instance_eval|class_eval)\\b|`|\\bqx\\b|%x\\W|\\bOpen3\\b|\\bIO\\s*[.:]|\\bPTY\\b|\\bopen\\b[^;]*\\||\\bdo\\s+['\"]|s/[^/]*/[^/]*/[gimsx]*ee"),
-		calls:  regexp.MustCompile(`\b(system|exec|spawn|popen|popen2e?|capture2e?|capture3)\s*\(?\s*`),
+		starts: compiled("\\b(system|exec|spawn|popen2?e?|syscall)\\b\\s*[\\s(\"'$@\\[{q]|\\b(fork|eval|instance_eval|class_eval)\\b|`|\\bqx\\b|%x\\W|\\bOpen3\\b|\\bIO\\s*[.:]|\\bPTY\\b|\\bopen\\b[^;]*\\||\\bdo\\s+['\"]|s/[^/]*/[^/]*/[gimsx]*ee"),
+		calls:  compiled(`\b(system|exec|spawn|popen|popen2e?|capture2e?|capture3)\s*\(?\s*`),
 		ticks:  true,
 	}
 	phpShells = &scanner{
-		starts: regexp.MustCompile("\\b(shell_exec|exec|system|passthru|popen|proc_open|pcntl_exec|eval|assert|create_function)\\s*\\(|`"),
-		calls:  regexp.MustCompile(`\b(shell_exec|exec|system|passthru|popen|proc_open)\s*\(\s*`),
+		starts: compiled("\\b(shell_exec|exec|system|passthru|popen|proc_open|pcntl_exec|eval|assert|create_function)\\s*\\(|`"),
+		calls:  compiled(`\b(shell_exec|exec|system|passthru|popen|proc_open)\s*\(\s*`),
 		ticks:  true,
 	}
 	luaShells = &scanner{
-		starts: regexp.MustCompile(`\bos\s*\.\s*execute\b|\bio\s*\.\s*popen\b|\bload(string)?\s*\(`),
-		calls:  regexp.MustCompile(`\b(execute|popen)\s*\(?\s*`),
+		starts: compiled(`\bos\s*\.\s*execute\b|\bio\s*\.\s*popen\b|\bload(string)?\s*\(`),
+		calls:  compiled(`\b(execute|popen)\s*\(?\s*`),
 	}
 	rShells = &scanner{
-		starts: regexp.MustCompile(`\b(system2?|shell|pipe|eval)\s*\(`),
-		calls:  regexp.MustCompile(`\b(system2?|shell|pipe)\s*\(\s*`),
+		starts: compiled(`\b(system2?|shell|pipe|eval)\s*\(`),
+		calls:  compiled(`\b(system2?|shell|pipe)\s*\(\s*`),
 	}
 	appleShells = &scanner{
-		starts: regexp.MustCompile(`(?i)do\s+shell\s+script|\btell\s+app|run\s+script`),
-		calls:  regexp.MustCompile(`(?i)do\s+shell\s+script\s*`),
+		starts: compiled(`(?i)do\s+shell\s+script|\btell\s+app|run\s+script`),
+		calls:  compiled(`(?i)do\s+shell\s+script\s*`),
 	}
 	anyShells = &scanner{
-		starts: regexp.MustCompile("\\b(system|exec|execute|shell|popen|spawn|process|Runtime|shell-command|call-process|start-process|run)\\b|`"),
-		calls:  regexp.MustCompile(`\b(system|exec|execute|shell|popen|shell-command|run)\s*\(?\s*`),
+		starts: compiled("\\b(system|exec|execute|shell|popen|spawn|process|Runtime|shell-command|call-process|start-process|run)\\b|`"),
+		calls:  compiled(`\b(system|exec|execute|shell|popen|shell-command|run)\s*\(?\s*`),
 		ticks:  true,
 	}
 	editorShells = &scanner{
-		starts: regexp.MustCompile(`(^|[:|]\s*)(silent\s+|sil\s+)?[%\d,.$]*(r\s*)?!|\bsystem(list)?\s*\(|\bshell\b|\bterm(inal)?\b|\bjobstart\b|\bos\.execute\b|\bpy(thon)?3?\b|\bpipe\b`),
-		calls:  regexp.MustCompile(`\b(system|systemlist|execute)\s*\(\s*|\bshell\s+`),
+		starts: compiled(`(^|[:|]\s*)(silent\s+|sil\s+)?[%\d,.$]*(r\s*)?!|\bsystem(list)?\s*\(|\bshell\b|\bterm(inal)?\b|\bjobstart\b|\bos\.execute\b|\bpy(thon)?3?\b|\bpipe\b`),
+		calls:  compiled(`\b(system|systemlist|execute)\s*\(\s*|\bshell\s+`),
 	}
 	sqlShells = &scanner{
-		starts: regexp.MustCompile(`(^|\n)\s*\.(shell|system|load|excel|once\s*\||output\s*\|)|\\!|\bCOPY\b[^;]*\bPROGRAM\b|\\(o|g|w|copy)\s[^\n]*\|`),
+		starts: compiled(`(^|\n)\s*\.(shell|system|load|excel|once\s*\||output\s*\|)|\\!|\bCOPY\b[^;]*\bPROGRAM\b|\\(o|g|w|copy)\s[^\n]*\|`),
 	}
 	awkShells = &scanner{
-		starts: regexp.MustCompile(`\bsystem\s*\(|\|&?\s*getline\b|\|\s*&?\s*"|"\s*\|&?\s*getline|@load\b|@include\b|print[^;}\n]*[^|]\|[^|]`),
-		calls:  regexp.MustCompile(`\bsystem\s*\(\s*|[^|]\|&?\s*`),
+		starts: compiled(`\bsystem\s*\(|\|&?\s*getline\b|\|\s*&?\s*"|"\s*\|&?\s*getline|@load\b|@include\b|print[^;}\n]*[^|]\|[^|]`),
+		calls:  compiled(`\bsystem\s*\(\s*|[^|]\|&?\s*`),
 	}
 )
 
 // awkFile finds a literal file name that an awk program prints into.
-var awkFile = regexp.MustCompile(`\bprintf?\b[^;}\n]*>\s*"([^"]+)"`)
+var awkFile = compiled(`\bprintf?\b[^;}\n]*>\s*"([^"]+)"`)
 
 // maxScans bounds the literals that are judged in one piece of code.
 const maxScans = 16
@@ -72,17 +81,17 @@ const maxScans = 16
 // scanCode notes that code starts programs, and judges those that it names.
 func (w *walker) scanCode(base string, s *scanner, code string) {
 	if s == awkShells && strings.Contains(code, ">") {
-		for _, m := range awkFile.FindAllStringSubmatch(code, maxScans) {
+		for _, m := range awkFile().FindAllStringSubmatch(code, maxScans) {
 			w.write(literal(m[1]), ">")
 		}
 	}
-	if !s.starts.MatchString(code) {
+	if !s.starts().MatchString(code) {
 		return
 	}
 	via := joinVia(w.via, base)
 	w.a.floor(RequireApproval, "code-starts-programs", via, code, "the code looks as if it starts other programs or evaluates text")
 	if s.calls != nil {
-		for _, m := range s.calls.FindAllStringIndex(code, maxScans) {
+		for _, m := range s.calls().FindAllStringIndex(code, maxScans) {
 			w.literalCommand(base, code[m[1]:])
 		}
 	}
