@@ -10,7 +10,7 @@ import (
 type scanner struct {
 	starts pattern // code that matches needs approval
 	calls  pattern // a call whose first argument, a literal, is a command; nil: none
-	ticks  bool           // text between backticks is a command
+	ticks  bool    // text between backticks is a command
 }
 
 // pattern is a regular expression that is compiled when it is first needed: most
