@@ -33,7 +33,7 @@ func (o *Owner) Info() OwnerInfo {
 // remote speaks to an owner in another process.
 type remote struct {
 	store string
-	http  *http.Client
+	first net.Conn // made already, for the first request; then nil
 }
 
 // dial finds the owner of a store; nil if nobody listens.
@@ -42,18 +42,42 @@ func dial(ctx context.Context, store string) *remote {
 	if err != nil {
 		return nil
 	}
-	first := c
+	return &remote{store: store, first: c}
+}
+
+// do sends a request over a connection of its own. lost is called when that
+// connection has ended.
+func (r *remote) do(req *http.Request, lost func()) (*http.Response, error) {
 	tr := &http.Transport{
 		DisableKeepAlives: true,
 		DialContext: func(ctx context.Context, _, _ string) (net.Conn, error) {
-			if c := first; c != nil {
-				first = nil
-				return c, nil
+			c := r.first
+			r.first = nil
+			if c == nil {
+				var err error
+				if c, err = dialSocket(ctx, r.store); err != nil {
+					return nil, err
+				}
 			}
-			return dialSocket(ctx, store)
+			return &watchedConn{c, lost}, nil
 		},
 	}
-	return &remote{store: store, http: &http.Client{Transport: tr}}
+	return (&http.Client{Transport: tr}).Do(req)
+}
+
+// watchedConn is a connection that tells when nothing can be read from it any more.
+type watchedConn struct {
+	net.Conn
+	lost func()
+}
+
+// Read implements net.Conn.
+func (c *watchedConn) Read(p []byte) (int, error) {
+	n, err := c.Conn.Read(p)
+	if err != nil {
+		c.lost()
+	}
+	return n, err
 }
 
 // info asks the owner who it is.
@@ -63,7 +87,7 @@ func (r *remote) info(ctx context.Context) (OwnerInfo, error) {
 	if err != nil {
 		return info, err
 	}
-	resp, err := r.http.Do(req)
+	resp, err := r.do(req, func() {})
 	if err != nil {
 		return info, err
 	}
@@ -77,7 +101,7 @@ func (r *remote) stop(ctx context.Context) error {
 	if err != nil {
 		return err
 	}
-	resp, err := r.http.Do(req)
+	resp, err := r.do(req, func() {})
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotStarted, err)
 	}
@@ -92,6 +116,10 @@ var errNotStarted = errors.New("the owner of the store ended")
 func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Streams) (json.RawMessage, error) {
 	ctx, cancel := context.WithCancel(ctx)
 	defer cancel()
+	// The transport waits for the end of the body even after the owner has closed
+	// the connection, so the body has to end with it.
+	connected, lost := context.WithCancel(ctx)
+	defer lost()
 	body, bodyEnd := io.Pipe()
 	taken := make(chan struct{})
 	go func() { // ends when the request is over: the transport closes body
@@ -100,8 +128,8 @@ func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Str
 			select {
 			case <-taken:
 				_, err = io.Copy(bodyEnd, s.in())
-			case <-ctx.Done():
-				err = ctx.Err()
+			case <-connected.Done():
+				err = connected.Err()
 			}
 		}
 		_ = bodyEnd.CloseWithError(err) // never fails
@@ -114,7 +142,7 @@ func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Str
 	if s.Exec != "" {
 		req.Header.Set(headerExec, s.Exec)
 	}
-	resp, err := r.http.Do(req)
+	resp, err := r.do(req, lost)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
