@@ -70,8 +70,8 @@ fuzz: deps ## Fuzz every target for a while (FUZZTIME=10s)
 	TAGS='$(TAGS)' FUZZTIME=$(FUZZTIME) scripts/fuzz
 
 .PHONY: transcript
-transcript: deps ## Write the transcript in README.md anew
-	go test -tags '$(TAGS)' -count 1 -run TestTranscript ./scripts -update
+transcript: deps ## Write the transcript and the exit codes in README.md anew
+	go test -tags '$(TAGS)' -count 1 -run 'TestTranscript|TestExitCodes' ./scripts -update
 
 .PHONY: install
 install: build ## Copy bin/avfs to PREFIX/bin (PREFIX=/usr/local)
