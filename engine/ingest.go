@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
@@ -201,8 +202,9 @@ func (v *Vault) newInode(dir Ino, e *Entry, now int64) (Ino, *inode) {
 	if len(e.Content) > 0 {
 		f := v.fileOf(ino)
 		for _, c := range e.Content {
-			f.dirty[c.Index] = &page{data: c.Data}
-			v.s.dirty.Add(int64(cap(c.Data)))
+			// Clipped, because a page grows within its capacity.
+			f.dirty[c.Index] = &page{data: slices.Clip(c.Data)}
+			v.s.dirty.Add(int64(len(c.Data)))
 			v.grow(f, n, int64(len(c.Data)))
 		}
 	}
