@@ -176,6 +176,7 @@ var foreignKinds = []struct {
 	{tree.ErrCorrupt, Corrupt},
 	{kv.ErrNotStore, NotStore},
 	{kv.ErrClosed, Closed},
+	{kv.ErrReadOnly, ReadOnly},
 	{context.Canceled, Interrupted},
 	{context.DeadlineExceeded, Interrupted},
 	{fs.ErrNotExist, NotFound},

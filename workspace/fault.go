@@ -5,6 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"maps"
+	"syscall"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -39,7 +40,7 @@ func NewFault(err error) *Fault {
 	if err == nil {
 		return nil
 	}
-	f := &Fault{Kind: engine.KindOf(err), Message: err.Error(), Details: map[string]any{}}
+	f := &Fault{Kind: kindOf(err), Message: err.Error(), Details: map[string]any{}}
 	var e *engine.Error
 	if errors.As(err, &e) {
 		maps.Copy(f.Details, e.Details)
@@ -57,6 +58,19 @@ func NewFault(err error) *Fault {
 		maps.Copy(f.Details, k.ErrorDetails())
 	}
 	return f
+}
+
+// kindOf is engine.KindOf, which does not know what the host's file system says.
+func kindOf(err error) engine.Kind {
+	kind := engine.KindOf(err)
+	switch {
+	case kind != engine.Internal:
+	case errors.Is(err, syscall.EROFS):
+		kind = engine.ReadOnly
+	case errors.Is(err, syscall.ENOSPC):
+		kind = engine.NoSpace
+	}
+	return kind
 }
 
 // MarshalJSON writes {"error": kind, "message": …} and the details beside them.

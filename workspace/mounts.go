@@ -68,6 +68,10 @@ func (o *Owner) mount(ctx context.Context, vault, point string, readOnly, implic
 	if o.w.cfg.Mounter == nil {
 		return nil, &engine.Error{Kind: NoMounter, Op: "mount", Path: vault, Err: errors.New("this build cannot mount")}
 	}
+	if !implicit && !o.serving {
+		return nil, &engine.Error{Kind: engine.ReadOnly, Op: "mount", Path: vault,
+			Err: errors.New("no owner can be started, because nothing can be written where the store is")}
+	}
 	v, err := o.vault(ctx, vault)
 	if err != nil {
 		return nil, err

@@ -3,8 +3,10 @@ package workspace
 import (
 	"context"
 	"errors"
+	"io/fs"
 	"os"
 	"sync"
+	"syscall"
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
@@ -13,11 +15,12 @@ import (
 
 // Owner is the open store in the process that has it open.
 type Owner struct {
-	w      *Workspace
-	path   string
-	driver kv.Driver
-	store  *engine.Store
-	refs   int // guarded by w.mu
+	w       *Workspace
+	path    string
+	driver  kv.Driver
+	store   *engine.Store
+	serving bool // others reach it; set before the first of them does
+	refs    int  // guarded by w.mu
 
 	// mounting is held while a mount is made or ended. It is taken before mu.
 	mounting sync.Mutex
@@ -62,12 +65,12 @@ func (w *Workspace) connect(ctx context.Context, path string, away bool) (conn, 
 			if err = w.cfg.Spawn(ctx, path); err == nil {
 				continue
 			}
-		} else {
-			o, oerr := w.open(path)
-			if oerr == nil {
+		}
+		if !away || w.cfg.Spawn == nil || unwritable(err) {
+			var o *Owner
+			if o, err = w.open(path); err == nil {
 				return conn{local: o}, nil
 			}
-			err = oerr
 		}
 		if engine.KindOf(err) != engine.Locked || time.Now().After(deadline) {
 			return conn{}, err
@@ -107,6 +110,9 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // a cancelled context does not wait for the lock
 	db, err := driver.Open(ctx, path, kv.Options{Tables: engine.Tables()})
+	if unwritable(err) {
+		db, err = driver.Open(ctx, path, kv.Options{Tables: engine.Tables(), ReadOnly: true})
+	}
 	if err != nil {
 		return nil, err
 	}
@@ -120,6 +126,12 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	}
 	w.owners[path] = o
 	return o, nil
+}
+
+// unwritable reports whether err says that nothing can be written where the store
+// is. Then it can still be read.
+func unwritable(err error) bool {
+	return errors.Is(err, syscall.EROFS) || errors.Is(err, fs.ErrPermission)
 }
 
 // recognise finds the back end of a store by its first bytes.

@@ -50,6 +50,7 @@ func (w *Workspace) Serve(ctx context.Context, path string, opts ServeOptions) (
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	o.serving = true
 	h := &server{o: o, ops: operations(), stop: stop}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)

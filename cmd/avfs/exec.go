@@ -59,18 +59,22 @@ func (c *execCmd) run(a *app) error {
 	}}
 	if a.flags.JSON {
 		env := p.Exec(ctx, req)
-		if err := a.printJSON(env); err != nil {
-			return err
-		}
-		return &ended{exitOfExec(env)}
+		return a.endExec(env, a.printJSON(env))
 	}
 	surviveBrokenPipe()
 	out := &live{out: a.stdout, err: a.stderr, broken: func() { signals.pass(brokenPipe) }}
 	req.Stdout, req.Stderr = out.stdout, out.stderr
 	env := p.Exec(ctx, req)
 	a.summarise(env)
-	if out.fail != nil {
-		return out.fail
+	return a.endExec(env, out.fail)
+}
+
+// endExec gives the exit code. Output that could not be written is a failure of
+// ours.
+func (a *app) endExec(env *proxy.Envelope, output error) error {
+	if output != nil {
+		a.warn("%v", output)
+		return &ended{exitExecError}
 	}
 	return &ended{exitOfExec(env)}
 }

@@ -180,7 +180,9 @@ func ownStore(path string) int {
 	}
 	err := serveStore(ctx, path, func() { tell(ready{}) })
 	if err != nil {
-		fmt.Fprintf(os.Stderr, "%s owner %d of %s: %v\n", time.Now().Format(time.RFC3339), os.Getpid(), path, err)
+		if told || engine.KindOf(err) != engine.Locked { // who lost a race is told, and that is all
+			fmt.Fprintf(os.Stderr, "%s owner %d of %s: %v\n", time.Now().Format(time.RFC3339), os.Getpid(), path, err)
+		}
 		tell(ready{Error: workspace.NewFault(err)})
 		return exitFailure
 	}
