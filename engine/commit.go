@@ -57,8 +57,11 @@ func (v *Vault) Sync(ctx context.Context) error {
 
 func (v *Vault) commit(ctx context.Context, req commitRequest) error {
 	v.mu.RLock()
-	want := v.generation
+	want, closed := v.generation, v.closed
 	v.mu.RUnlock()
+	if closed {
+		return fail(Closed, "", "")
+	}
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
 	if req.more == nil && !req.pin && !req.spill && v.covered(want, req.durable) {

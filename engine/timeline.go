@@ -106,3 +106,32 @@ func eachEvent(tx kv.Reader, vault uint64, fn func(Event) error) error {
 		return fn(ev)
 	})
 }
+
+// PruneTimeline deletes the events older than before, except the newest keep, and
+// returns how many there were. GC frees what only they kept. An event that is gone
+// cannot be undone.
+func (v *Vault) PruneTimeline(ctx context.Context, keep int, before time.Time) (pruned int, err error) {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if err := v.open(); err != nil {
+		return 0, wrap(err, "prune timeline", v.Name())
+	}
+	var gone [][]byte
+	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
+		gone = nil
+		seen := 0
+		return eachEvent(tx, v.id, func(ev Event) error {
+			if seen++; seen > keep && ev.At.Before(before) {
+				gone = append(gone, eventKey(v.id, ev.Seq))
+			}
+			return nil
+		})
+	})
+	for len(gone) > 0 && err == nil {
+		n := min(len(gone), deleteBatch)
+		if err = v.s.deleteKeys(ctx, tableTimeline, gone[:n]); err == nil {
+			gone, pruned = gone[n:], pruned+n
+		}
+	}
+	return pruned, wrap(err, "prune timeline", v.Name())
+}
