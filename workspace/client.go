@@ -9,6 +9,7 @@ import (
 	"net"
 	"net/http"
 	"strconv"
+	"time"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -111,38 +112,36 @@ func (r *remote) stop(ctx context.Context) error {
 // errNotStarted says that the owner ended before it took the request.
 var errNotStarted = errors.New("the owner of the store ended")
 
-// call runs an operation at the owner. The input stream is sent only once the
-// owner has taken the request, so that one that never began can be asked again.
-func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Streams) (json.RawMessage, error) {
-	ctx, cancel := context.WithCancel(ctx)
+// cancelWait is how long an operation may take to come to an end after it was
+// cancelled.
+const cancelWait = 10 * time.Second
+
+// call runs an operation at the owner. in says that it has an input stream, which
+// is sent only once the owner has taken the request, so that one that never began
+// can be asked again. An operation without input is told when ctx ends, and still
+// gives its answer; one with input is cut off.
+func (r *remote) call(ctx context.Context, op string, in bool, raw json.RawMessage, s Streams) (json.RawMessage, error) {
+	reqCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	// The transport waits for the end of the body even after the owner has closed
 	// the connection, so the body has to end with it.
-	connected, lost := context.WithCancel(ctx)
+	connected, lost := context.WithCancel(reqCtx)
 	defer lost()
 	body, bodyEnd := io.Pipe()
 	taken := make(chan struct{})
 	go func() { // ends when the request is over: the transport closes body
 		_, err := bodyEnd.Write(append(raw, '\n'))
-		if err == nil {
-			select {
-			case <-taken:
-				_, err = io.Copy(bodyEnd, s.in())
-			case <-connected.Done():
-				err = connected.Err()
-			}
+		if err == nil && in {
+			err = sendInput(ctx, connected, bodyEnd, taken, s.in())
+		} else if err == nil {
+			err = sendCancel(ctx, connected, bodyEnd)
+		}
+		if ctx.Err() != nil {
+			cancel()
 		}
 		_ = bodyEnd.CloseWithError(err) // never fails
 	}()
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner/v1/op/"+op, body)
-	if err != nil {
-		return nil, err
-	}
-	req.Header.Set(headerProtocol, strconv.Itoa(Protocol))
-	if s.Exec != "" {
-		req.Header.Set(headerExec, s.Exec)
-	}
-	resp, err := r.do(req, lost)
+	resp, err := r.post(reqCtx, op, body, s.Exec, lost)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -159,10 +158,65 @@ func (r *remote) call(ctx context.Context, op string, raw json.RawMessage, s Str
 	}
 	close(taken)
 	res, err := readAnswer(resp.Body, s)
-	if err != nil && ctx.Err() != nil {
+	if engine.KindOf(err) == OwnerLost && ctx.Err() != nil {
 		return nil, ctx.Err()
 	}
 	return res, err
+}
+
+func (r *remote) post(ctx context.Context, op string, body io.Reader, exec string, lost func()) (*http.Response, error) {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner"+opPrefix+op, body)
+	if err != nil {
+		return nil, err
+	}
+	req.Header.Set(headerProtocol, strconv.Itoa(Protocol))
+	if exec != "" {
+		req.Header.Set(headerExec, exec)
+	}
+	return r.do(req, lost)
+}
+
+// sendInput sends the input stream once the owner has taken the request. It
+// returns at the end of ctx, which cuts the operation off.
+func sendInput(ctx, connected context.Context, w io.Writer, taken <-chan struct{}, in io.Reader) error {
+	stop := make(chan struct{})
+	defer close(stop)
+	sent := make(chan error, 1)
+	go func() { // ends with the input, or with the next byte of it after the request
+		select {
+		case <-taken:
+			_, err := io.Copy(w, in)
+			sent <- err
+		case <-stop:
+		}
+	}()
+	select {
+	case err := <-sent:
+		return err
+	case <-ctx.Done():
+		return ctx.Err()
+	case <-connected.Done():
+		return connected.Err()
+	}
+}
+
+// sendCancel waits for the end of ctx, sends a byte, which is what an operation
+// without input takes for that, and gives it some time.
+func sendCancel(ctx, connected context.Context, w io.Writer) error {
+	select {
+	case <-connected.Done():
+		return nil
+	case <-ctx.Done():
+	}
+	if _, err := w.Write([]byte{'\n'}); err != nil {
+		return err
+	}
+	select {
+	case <-connected.Done():
+		return nil
+	case <-time.After(cancelWait):
+		return ctx.Err()
+	}
 }
 
 func refused(resp *http.Response) error {

@@ -34,7 +34,7 @@ func TestCallToEndingOwner(t *testing.T) {
 	if r == nil {
 		t.Fatal("nobody listens")
 	}
-	if _, err := r.call(ctx, "any", []byte(`{}`), Streams{}); !errors.Is(err, errNotStarted) {
+	if _, err := r.call(ctx, "any", false, []byte(`{}`), Streams{}); !errors.Is(err, errNotStarted) {
 		t.Errorf("the call ended with %v, want errNotStarted", err)
 	}
 	if err := <-served; err != nil {

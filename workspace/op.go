@@ -106,7 +106,7 @@ func Call[Req, Res any](ctx context.Context, w *Workspace, store string, op Op[R
 			res, err = op.Run(ctx, c.local, req, s)
 			return res, errors.Join(err, c.local.release())
 		}
-		out, err := c.remote.call(ctx, op.Name, raw, s)
+		out, err := c.remote.call(ctx, op.Name, op.In, raw, s)
 		if errors.Is(err, errNotStarted) && time.Now().Before(deadline) {
 			continue
 		}

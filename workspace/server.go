@@ -218,8 +218,9 @@ type input struct {
 	done chan struct{} // closed at the end of the body
 }
 
-// newInput starts to read. What comes is the operation's input, if it wants one.
-// When the client goes away, gone is called.
+// newInput starts to read. What comes is the operation's input, if it wants one;
+// if not, the first byte says that the operation is cancelled. When the client
+// cancels or goes away, gone is called.
 func newInput(body io.Reader, wanted bool, gone func()) *input {
 	r, w := io.Pipe()
 	in := &input{PipeReader: r, done: make(chan struct{})}
@@ -230,6 +231,9 @@ func newInput(body io.Reader, wanted bool, gone func()) *input {
 		defer close(in.done)
 		_, err := io.Copy(w, body)
 		if errors.Is(err, io.ErrClosedPipe) {
+			if !wanted {
+				gone()
+			}
 			_, err = io.Copy(io.Discard, body)
 		}
 		if err != nil {

@@ -36,6 +36,9 @@ func (a *app) finish(err error) int {
 		return e.code
 	}
 	fault := workspace.NewFault(err)
+	if fault.Kind == engine.Interrupted {
+		fault.Message = "interrupted"
+	}
 	hint := a.hint(fault, err)
 	if a.flags.JSON {
 		if hint != "" {
@@ -64,6 +67,10 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		return "wait for the other process, or end it; an owner in the background ends with: avfs serve --stop"
 	case engine.Drift:
 		return "take it back all the same with: avfs undo --force"
+	case engine.Interrupted:
+		if _, ok := f.Details["event"]; ok {
+			return "take back what was done until now with: avfs undo"
+		}
 	case workspace.VersionSkew:
 		return "end the owner with: avfs serve --stop"
 	case engine.NotEmpty, engine.Busy:
