@@ -8,6 +8,7 @@ import (
 	"os"
 
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storefile"
 )
 
 // pageSize is the size of a page of a new store, in bytes. Measured with pages of 4,
@@ -68,7 +69,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if err := mustNotExist(path); err != nil {
 		return err
 	}
-	tmp, err := tempName(path)
+	tmp, err := storefile.TempFile(path)
 	if err != nil {
 		return err
 	}
@@ -79,7 +80,7 @@ func (s *Store) Backup(ctx context.Context, path string) error {
 	if err != nil {
 		return err
 	}
-	return publish(tmp, path)
+	return storefile.Publish(tmp, path)
 }
 
 // copyPages copies the snapshot that c is in to the database file tmp.

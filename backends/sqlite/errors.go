@@ -6,6 +6,7 @@ import (
 	"fmt"
 
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storefile"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -38,7 +39,7 @@ func mapError(err error, path string) error {
 
 // classify names the kv error that err amounts to, nil for none.
 func classify(err error, code sqlite3.ExtendedErrorCode, path string) error {
-	if isNoSpace(err) {
+	if storefile.IsNoSpace(err) {
 		return kv.ErrNoSpace
 	}
 	switch code {
@@ -57,19 +58,9 @@ func classify(err error, code sqlite3.ExtendedErrorCode, path string) error {
 	case sqlite3.IOERR:
 		// The library reports a full disk as an input/output error and keeps
 		// the cause only until its next system call.
-		if free, spaceErr := freeSpace(path); spaceErr == nil && free < fullBelow {
+		if free, spaceErr := storefile.FreeSpace(path); spaceErr == nil && free < fullBelow {
 			return kv.ErrNoSpace
 		}
 	}
 	return nil
-}
-
-// isAny reports whether err is one of targets.
-func isAny[E error](err error, targets ...E) bool {
-	for _, t := range targets {
-		if errors.Is(err, t) {
-			return true
-		}
-	}
-	return false
 }

@@ -7,6 +7,7 @@ import (
 	"os"
 
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storefile"
 )
 
 // How many free pages one step gives back. It moves as many pages through the log,
@@ -23,7 +24,7 @@ const (
 // roomToBegin returns kv.ErrNoSpace when the disk has no room for more data, after
 // it has tried to make some.
 func (s *Store) roomToBegin() error {
-	free, err := freeSpace(s.path)
+	free, err := storefile.FreeSpace(s.path)
 	if err != nil {
 		return err
 	}
@@ -42,7 +43,7 @@ func (s *Store) roomToBegin() error {
 // hasRoom compares the free space with the reserve and with what the file has yet
 // to grow by when the log is moved into it.
 func (s *Store) hasRoom() error {
-	free, err := freeSpace(s.path)
+	free, err := storefile.FreeSpace(s.path)
 	if err != nil {
 		return err
 	}
@@ -73,7 +74,7 @@ func (s *Store) pendingGrowth() (int64, error) {
 // eat into the reserve. Only when a generous estimate does not fit does it measure,
 // by letting SQLite write the changed pages to the log.
 func (s *Store) roomToCommit(guard *kv.Guard) error {
-	free, err := freeSpace(s.path)
+	free, err := storefile.FreeSpace(s.path)
 	if err != nil {
 		return err
 	}
@@ -92,7 +93,7 @@ func (s *Store) roomToCommit(guard *kv.Guard) error {
 // update which frees space finds the log's room free. Whether that is enough, the
 // update itself will tell.
 func (s *Store) roomToReclaim() error {
-	free, err := freeSpace(s.path)
+	free, err := storefile.FreeSpace(s.path)
 	if err != nil {
 		return err
 	}
@@ -106,7 +107,7 @@ func (s *Store) roomToReclaim() error {
 // then free pages until there is room again. A reader of an old snapshot prevents
 // both; then there is nothing to give.
 func (s *Store) giveBack() error {
-	free, err := freeSpace(s.path)
+	free, err := storefile.FreeSpace(s.path)
 	if err != nil {
 		return err
 	}
@@ -114,7 +115,7 @@ func (s *Store) giveBack() error {
 		return nil
 	}
 	return s.vacuum(context.Background(), vacuumPagesFull, func(logEmpty bool) bool {
-		free, err := freeSpace(s.path)
+		free, err := storefile.FreeSpace(s.path)
 		return logEmpty && err == nil && free < 2*kv.Reserve
 	})
 }
@@ -154,4 +155,4 @@ func (s *Store) vacuumStep(pages int) error {
 }
 
 // FreeSpace implements kv.FreeSpacer.
-func (s *Store) FreeSpace() (int64, error) { return freeSpace(s.path) }
+func (s *Store) FreeSpace() (int64, error) { return storefile.FreeSpace(s.path) }

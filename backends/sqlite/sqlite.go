@@ -18,6 +18,7 @@ import (
 	"path/filepath"
 
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storefile"
 )
 
 const (
@@ -69,7 +70,7 @@ func (Driver) Open(ctx context.Context, path string, opts kv.Options) (kv.Store,
 	if _, err := readHeader(path); err != nil {
 		return nil, err
 	}
-	lock, err := lockPath(ctx, path, opts.ReadOnly)
+	lock, err := storefile.LockPath(ctx, path, opts.ReadOnly)
 	if err != nil {
 		return nil, err
 	}
@@ -79,10 +80,10 @@ func (Driver) Open(ctx context.Context, path string, opts kv.Options) (kv.Store,
 // openLocked opens the store at path, which lock holds, and lets go of lock when
 // that fails. The end of ctx has bounded the wait for the lock; it says nothing
 // about a store that was free.
-func openLocked(ctx context.Context, path string, tables kv.Tables, lock *fileLock, readOnly bool) (kv.Store, error) {
+func openLocked(ctx context.Context, path string, tables kv.Tables, lock *storefile.Lock, readOnly bool) (kv.Store, error) {
 	s, err := newStore(context.WithoutCancel(ctx), path, tables, lock, readOnly)
 	if err != nil {
-		return nil, errors.Join(err, lock.release())
+		return nil, errors.Join(err, lock.Release())
 	}
 	return s, nil
 }

@@ -8,6 +8,7 @@ import (
 	"sync"
 
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storefile"
 )
 
 const (
@@ -25,7 +26,7 @@ type Store struct {
 	path   string
 	tables kv.Tables
 	absent map[string]bool // only when read-only
-	lock   *fileLock
+	lock   *storefile.Lock
 	gate   *kv.Gate
 	reads  connKind
 
@@ -40,7 +41,7 @@ type Store struct {
 }
 
 // newStore opens the connections of the store at path.
-func newStore(ctx context.Context, path string, tables kv.Tables, lock *fileLock, readOnly bool) (*Store, error) {
+func newStore(ctx context.Context, path string, tables kv.Tables, lock *storefile.Lock, readOnly bool) (*Store, error) {
 	s := &Store{
 		path: path, tables: tables, lock: lock, gate: kv.NewGate(), reads: readerConn,
 		readerSlots: make(chan struct{}, maxReaders), writerSlot: make(chan struct{}, 1),
@@ -321,7 +322,7 @@ func (s *Store) Close() error {
 	if s.writer != nil {
 		errs = append(errs, s.closeWriter())
 	}
-	if err := errors.Join(append(errs, s.lock.release())...); err != nil {
+	if err := errors.Join(append(errs, s.lock.Release())...); err != nil {
 		return fmt.Errorf("close %s: %w", s.path, mapError(err, s.path))
 	}
 	return nil

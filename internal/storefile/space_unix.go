@@ -1,6 +1,6 @@
 //go:build unix
 
-package sqlite
+package storefile
 
 import (
 	"io/fs"
@@ -8,8 +8,8 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// freeSpace returns the bytes that this user may still write beside path.
-func freeSpace(path string) (int64, error) {
+// FreeSpace returns the bytes that this user may still write beside path.
+func FreeSpace(path string) (int64, error) {
 	var st unix.Statfs_t
 	for {
 		err := unix.Statfs(path, &st)
@@ -23,5 +23,5 @@ func freeSpace(path string) (int64, error) {
 	}
 }
 
-// isNoSpace reports whether err is the system's word for a full disk or quota.
-func isNoSpace(err error) bool { return isAny(err, unix.ENOSPC, unix.EDQUOT) }
+// IsNoSpace reports whether err is the system's word for a full disk or quota.
+func IsNoSpace(err error) bool { return isAny(err, unix.ENOSPC, unix.EDQUOT) }

@@ -1,4 +1,4 @@
-package sqlite
+package storefile
 
 import (
 	"io/fs"
@@ -7,8 +7,8 @@ import (
 	"golang.org/x/sys/windows"
 )
 
-// freeSpace returns the bytes that this user may still write beside path.
-func freeSpace(path string) (int64, error) {
+// FreeSpace returns the bytes that this user may still write beside path.
+func FreeSpace(path string) (int64, error) {
 	dir, err := windows.UTF16PtrFromString(filepath.Dir(path))
 	if err != nil {
 		return 0, err
@@ -20,7 +20,7 @@ func freeSpace(path string) (int64, error) {
 	return int64(free), nil
 }
 
-// isNoSpace reports whether err is the system's word for a full disk or quota.
-func isNoSpace(err error) bool {
+// IsNoSpace reports whether err is the system's word for a full disk or quota.
+func IsNoSpace(err error) bool {
 	return isAny(err, windows.ERROR_DISK_FULL, windows.ERROR_HANDLE_DISK_FULL, windows.ERROR_DISK_QUOTA_EXCEEDED)
 }

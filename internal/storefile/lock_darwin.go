@@ -1,4 +1,4 @@
-package sqlite
+package storefile
 
 import (
 	"os"
@@ -14,8 +14,8 @@ const lockOffset = 1 << 62
 // not to the process.
 const ofdSetLock = 90
 
-// try takes the lock if it is free.
-func (l *fileLock) try() (bool, error) {
+// Try takes the lock if it is free.
+func (l *Lock) Try() (bool, error) {
 	switch err := l.set(unix.F_WRLCK); err {
 	case nil:
 		return true, nil
@@ -26,11 +26,11 @@ func (l *fileLock) try() (bool, error) {
 	}
 }
 
-// unlock gives the lock up; without holding it, it does nothing.
-func (l *fileLock) unlock() error { return l.set(unix.F_UNLCK) }
+// Unlock gives the lock up; without holding it, it does nothing.
+func (l *Lock) Unlock() error { return l.set(unix.F_UNLCK) }
 
 // set changes the lock on the one byte.
-func (l *fileLock) set(kind int16) error {
+func (l *Lock) set(kind int16) error {
 	for {
 		err := unix.FcntlFlock(l.file.Fd(), ofdSetLock, &unix.Flock_t{Type: kind, Start: lockOffset, Len: 1})
 		if err != unix.EINTR {
@@ -39,5 +39,5 @@ func (l *fileLock) set(kind int16) error {
 	}
 }
 
-// holder returns 0: the system does not name the holder of such a lock.
-func holder(string) int { return 0 }
+// Holder returns 0: the system does not name the holder of such a lock.
+func Holder(string) int { return 0 }

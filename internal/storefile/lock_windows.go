@@ -1,4 +1,4 @@
-package sqlite
+package storefile
 
 import (
 	"os"
@@ -11,8 +11,8 @@ import (
 // around 1<<30.
 const lockOffsetHigh = 1 << 30
 
-// try takes the lock if it is free.
-func (l *fileLock) try() (bool, error) {
+// Try takes the lock if it is free.
+func (l *Lock) Try() (bool, error) {
 	err := windows.LockFileEx(windows.Handle(l.file.Fd()),
 		windows.LOCKFILE_EXCLUSIVE_LOCK|windows.LOCKFILE_FAIL_IMMEDIATELY, 0, 1, 0,
 		&windows.Overlapped{OffsetHigh: lockOffsetHigh})
@@ -25,8 +25,8 @@ func (l *fileLock) try() (bool, error) {
 	return false, &os.PathError{Op: "lock", Path: l.file.Name(), Err: err}
 }
 
-// unlock gives the lock up; without holding it, it does nothing.
-func (l *fileLock) unlock() error {
+// Unlock gives the lock up; without holding it, it does nothing.
+func (l *Lock) Unlock() error {
 	err := windows.UnlockFileEx(windows.Handle(l.file.Fd()), 0, 1, 0,
 		&windows.Overlapped{OffsetHigh: lockOffsetHigh})
 	if err == windows.ERROR_NOT_LOCKED {
@@ -35,5 +35,5 @@ func (l *fileLock) unlock() error {
 	return err
 }
 
-// holder returns 0: the system does not name the holder of such a lock.
-func holder(string) int { return 0 }
+// Holder returns 0: the system does not name the holder of such a lock.
+func Holder(string) int { return 0 }

@@ -1,4 +1,4 @@
-package sqlite
+package storefile
 
 import (
 	"bufio"
@@ -10,10 +10,10 @@ import (
 	"golang.org/x/sys/unix"
 )
 
-// try takes the lock if it is free. SQLite locks ranges of the file with fcntl
+// Try takes the lock if it is free. SQLite locks ranges of the file with fcntl
 // (open file description locks); flock is another name space on Linux, and unlike
 // them it leaves the holder's process id in /proc/locks.
-func (l *fileLock) try() (bool, error) {
+func (l *Lock) Try() (bool, error) {
 	for {
 		switch err := unix.Flock(int(l.file.Fd()), unix.LOCK_EX|unix.LOCK_NB); err {
 		case nil:
@@ -27,11 +27,11 @@ func (l *fileLock) try() (bool, error) {
 	}
 }
 
-// unlock gives the lock up; without holding it, it does nothing.
-func (l *fileLock) unlock() error { return unix.Flock(int(l.file.Fd()), unix.LOCK_UN) }
+// Unlock gives the lock up; without holding it, it does nothing.
+func (l *Lock) Unlock() error { return unix.Flock(int(l.file.Fd()), unix.LOCK_UN) }
 
-// holder returns the process that holds the lock on path, 0 when it is not known.
-func holder(path string) int {
+// Holder returns the process that holds the lock on path, 0 when it is not known.
+func Holder(path string) int {
 	var st unix.Stat_t
 	if unix.Stat(path, &st) != nil {
 		return 0
@@ -47,7 +47,7 @@ func holder(path string) int {
 	guess := 0
 	for lines := bufio.NewScanner(f); lines.Scan(); {
 		fields := strings.Fields(lines.Text())
-		if len(fields) < 6 || fields[1] != "FLOCK" || fields[3] != "WRITE" {
+		if len(fields) < 6 || fields[1] != "FLOCK" {
 			continue
 		}
 		pid, err := strconv.Atoi(fields[4])
