@@ -306,3 +306,85 @@ func TestFirstSync(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestPunchedEmpty empties a stored chunk by a hole that leaves the size alone: its
+// old content must not come back.
+func TestPunchedEmpty(t *testing.T) {
+	ctx := context.Background()
+	st, v, _ := newVault(t, quietOptions())
+	put(t, v, "f", strings.Repeat("x", 50))
+	a, err := v.Resolve(ctx, "f", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := v.Open(ctx, a.Ino, engine.OpenWrite)
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, step := range []func() error{
+		func() error { return h.Truncate(ctx, 200) },
+		func() error { return v.Sync(ctx) },
+		func() error { return h.Allocate(ctx, 0, 100, engine.AllocPunchHole|engine.AllocKeepSize) },
+		func() error { return v.Sync(ctx) },
+		h.Close,
+	} {
+		if err := step(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if got := get(t, v, "f"); got != strings.Repeat("\x00", 200) {
+		t.Errorf("read %q", got)
+	}
+	if in := v.Info(); in.Bytes != 0 {
+		t.Errorf("usage is %+v", in)
+	}
+	sound(t, st, "afterwards")
+}
+
+// TestHeldChunks keeps the stored content of an unlinked open file while commits
+// delete what the tree gave up.
+func TestHeldChunks(t *testing.T) {
+	ctx := context.Background()
+	opts := quietOptions()
+	opts.CacheBytes = 1
+	st, v, _ := newVault(t, opts)
+	want := strings.Repeat("held ", 60_000)
+	put(t, v, "f", want)
+	if _, err := v.Commit(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	a, err := v.Resolve(ctx, "f", true)
+	if err != nil {
+		t.Fatal(err)
+	}
+	h, err := v.Open(ctx, a.Ino, engine.OpenRead)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Remove(ctx, "f"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 4 {
+		put(t, v, "other", fmt.Sprint(i))
+		if _, err := v.Commit(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+		got := make([]byte, len(want))
+		if n, err := h.ReadAt(ctx, got, 0); err != nil || string(got[:n]) != want {
+			t.Fatalf("after commit %d: %d bytes, %v", i, n, err)
+		}
+	}
+	if err := h.Close(); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 3 {
+		put(t, v, "other", fmt.Sprint("again", i))
+		if _, err := v.Commit(ctx, false); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if rep, err := st.GC(ctx); err != nil || rep.Chunks > 1 {
+		t.Errorf("%d chunks were left for gc, %v", rep.Chunks, err)
+	}
+	sound(t, st, "afterwards")
+}
