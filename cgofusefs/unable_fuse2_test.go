@@ -9,5 +9,6 @@ var unable = map[string]string{
 	"single times":                                "libfuse 2 passes a change of times on only if it is of both",
 	"tar and rsync":                               "tar sets the modification time alone",
 	"a change from outside is seen at once":       "libfuse 2 cannot ask the kernel to drop pages of an open file when its mtime moves",
+	"replaced from outside while open":            "to libfuse 2 the old and the new file are one, whose pages it cannot drop",
 	"an append finds the end that the engine has": "as above",
 }
