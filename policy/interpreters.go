@@ -72,7 +72,7 @@ func readShellArgs(args []token) shellArgs {
 	for ; i < len(args); i++ {
 		t := args[i]
 		s := t.certain()
-		if t.dyn && t.repl == "" && (t.multi || s == "" && p.code == false && i == 0 && len(args) > 1) {
+		if t.dyn && t.repl == "" && (t.multi || s == "" && !p.code && i == 0 && len(args) > 1) {
 			p.unclear = true
 			return p
 		}

@@ -220,7 +220,7 @@ func (ex *exporter) copyOut(f *hostFile, h content, a engine.Attr) error {
 			break
 		}
 		ex.run.doneBytes.Add(x.from - off)
-		if off, err = ex.copyRange(f, h, x, buf, true); err != nil {
+		if _, err := ex.copyRange(f, h, x, buf, true); err != nil {
 			return err
 		}
 		off = x.to

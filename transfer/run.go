@@ -142,11 +142,9 @@ func (r *run) record(rel string, e *engine.Error, note bool) {
 		}
 	}
 	if len(r.skipped) < MaxSkips {
-		text := string(e.Kind)
+		text := (&engine.Error{Kind: e.Kind}).Error()
 		if e.Err != nil {
 			text = e.Err.Error()
-		} else {
-			text = (&engine.Error{Kind: e.Kind}).Error()
 		}
 		r.skipped = append(r.skipped, newSkip(rel, e.Kind, text, note))
 	}
