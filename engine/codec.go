@@ -86,9 +86,8 @@ const (
 	inodeHasParent = 1 << 3
 )
 
-// encode writes a record: flags, then unsigned varints, times as zigzag varints,
-// all but the modification time relative to it because they are mostly equal.
-func (n *inode) encode() []byte {
+// flags says which fields a record has.
+func (n *inode) flags() byte {
 	var flags byte
 	if n.alloc != n.size {
 		flags |= inodeHasAlloc
@@ -102,6 +101,13 @@ func (n *inode) encode() []byte {
 	if n.parent != 0 {
 		flags |= inodeHasParent
 	}
+	return flags
+}
+
+// encode writes a record: flags, then unsigned varints, times as zigzag varints,
+// all but the modification time relative to it because they are mostly equal.
+func (n *inode) encode() []byte {
+	flags := n.flags()
 	b := make([]byte, 0, 48+len(n.target)+len(n.name))
 	b = append(b, flags)
 	for _, u := range [...]uint64{uint64(n.mode), uint64(n.uid), uint64(n.gid), uint64(n.nlink), uint64(n.size)} {
@@ -209,7 +215,7 @@ func decodeInode(b []byte) (*inode, error) {
 		n.parent = Ino(r.uvarint(maxI64))
 		n.name = string(r.bytes(uint64(len(r.b))))
 	}
-	if len(r.b) != 0 || flags > 15 {
+	if len(r.b) != 0 || flags != n.flags() {
 		r.bad = true
 	}
 	return n, r.err("inode record")
