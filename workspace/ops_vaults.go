@@ -81,6 +81,11 @@ var opFork = Op[ForkRequest, VaultDoc]{Name: "vault.fork", Run: func(ctx context
 }}
 
 func (o *Owner) fork(ctx context.Context, req ForkRequest) (*engine.Vault, error) {
+	o.forking.Lock()
+	defer o.forking.Unlock()
+	if err := o.dropRef(ctx, req.Name); err != nil {
+		return nil, err
+	}
 	release, err := o.w.claim(req.Name, o.path)
 	if err != nil {
 		return nil, err
@@ -90,6 +95,19 @@ func (o *Owner) fork(ctx context.Context, req ForkRequest) (*engine.Vault, error
 		release()
 	}
 	return v, err
+}
+
+// dropRef removes the ref of a name that says that the vault is in this store, if
+// it is not: a process died between the two. The caller holds forking.
+func (o *Owner) dropRef(ctx context.Context, name string) error {
+	_, store, err := o.w.Locate(name)
+	if err != nil || store != o.path || store == o.w.storePath(name) {
+		return nil // claim says what is wrong
+	}
+	if _, err := o.vault(ctx, name); engine.KindOf(err) != engine.VaultNotFound {
+		return nil
+	}
+	return os.Remove(o.w.refPath(name))
 }
 
 func (o *Owner) forkNow(ctx context.Context, req ForkRequest) (*engine.Vault, error) {
@@ -109,7 +127,9 @@ func (o *Owner) forkNow(ctx context.Context, req ForkRequest) (*engine.Vault, er
 
 var opVaultDelete = Op[InVault, DeleteResult]{Name: "vault.delete", Run: func(ctx context.Context, o *Owner, req InVault, s Streams) (DeleteResult, error) {
 	if _, err := o.vault(ctx, req.Vault); err != nil {
-		return DeleteResult{}, err
+		o.forking.Lock()
+		defer o.forking.Unlock()
+		return DeleteResult{}, errors.Join(err, o.dropRef(ctx, req.Vault))
 	}
 	done, err := o.turn(ctx, req.Vault, false, s.Exec)
 	if err != nil {
@@ -176,7 +196,7 @@ func (w *Workspace) CreateVault(ctx context.Context, name, backend string) (Vaul
 	if _, err := os.Lstat(path); err == nil {
 		return Call(ctx, w, path, opVaultCreate, InVault{name}, Streams{})
 	}
-	release, err := w.claim(name, path)
+	release, err := w.claimNew(ctx, name, path)
 	if err != nil {
 		return VaultDoc{}, err
 	}
@@ -190,6 +210,22 @@ func (w *Workspace) CreateVault(ctx context.Context, name, backend string) (Vaul
 		}
 	}
 	return w.infoAt(ctx, path, name)
+}
+
+// claimNew is claim for a new store. A name that only stands for what is left of a
+// fork, whose making or deletion was cut short, is free.
+func (w *Workspace) claimNew(ctx context.Context, name, path string) (release func(), err error) {
+	release, err = w.claim(name, path)
+	if engine.KindOf(err) != engine.VaultExists {
+		return release, err
+	}
+	if _, ierr := w.Info(ctx, name); engine.KindOf(ierr) != engine.VaultNotFound {
+		return nil, err
+	}
+	if _, derr := w.DeleteVault(ctx, name); engine.KindOf(derr) != engine.VaultNotFound {
+		return nil, errors.Join(err, derr)
+	}
+	return w.claim(name, path)
 }
 
 func (w *Workspace) driver(name string) (kv.Driver, error) {

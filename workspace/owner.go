@@ -25,6 +25,8 @@ type Owner struct {
 	// mounting is held while a mount is made or ended. It is taken before mu.
 	mounting sync.Mutex
 
+	forking sync.Mutex // held while a fork is made
+
 	changed chan struct{} // gets a value when idleIn may say something else
 
 	mu      sync.Mutex // guards what follows

@@ -227,12 +227,19 @@ func (w *Workspace) claim(name, store string) (release func(), err error) {
 	if err := engine.CheckVaultName(name); err != nil {
 		return nil, err
 	}
+	taken := &engine.Error{Kind: engine.VaultExists, Op: "create vault", Path: name}
 	if _, err := os.Lstat(w.storePath(name)); err == nil {
-		return nil, &engine.Error{Kind: engine.VaultExists, Op: "create vault", Path: name}
+		return nil, taken
 	}
 	f, err := os.OpenFile(w.refPath(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	if errors.Is(err, fs.ErrExist) && w.abandoned(name) {
+		if err := os.Remove(w.refPath(name)); err != nil {
+			return nil, err
+		}
+		f, err = os.OpenFile(w.refPath(name), os.O_WRONLY|os.O_CREATE|os.O_EXCL, 0o600)
+	}
 	if errors.Is(err, fs.ErrExist) {
-		return nil, &engine.Error{Kind: engine.VaultExists, Op: "create vault", Path: name}
+		return nil, taken
 	}
 	if err != nil {
 		return nil, err
@@ -243,6 +250,24 @@ func (w *Workspace) claim(name, store string) (release func(), err error) {
 		return nil, errors.Join(err, os.Remove(w.refPath(name)))
 	}
 	return func() { _ = os.Remove(w.refPath(name)) }, nil
+}
+
+// abandonedAfter is how old a ref to a store that is not there must be before it
+// counts as left by a process that died while it made the store.
+const abandonedAfter = 10 * time.Second
+
+// abandoned reports whether the ref of a name stands for nothing.
+func (w *Workspace) abandoned(name string) bool {
+	info, err := os.Stat(w.refPath(name))
+	if err != nil || time.Since(info.ModTime()) < abandonedAfter {
+		return false
+	}
+	_, store, err := w.Locate(name)
+	if err != nil {
+		return false
+	}
+	_, err = os.Lstat(store)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // writeFile replaces a small file in one step.
