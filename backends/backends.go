@@ -16,11 +16,11 @@ import (
 )
 
 // known names every back end, built in or not, in the order of preference.
-var known = [...]string{"sqlite"}
+var known = [...]string{"sqlite", "bbolt", "badger"}
 
 // All returns the back ends of this build in the order of preference.
 func All() []kv.Driver {
-	return slices.Concat(sqliteDrivers())
+	return slices.Concat(sqliteDrivers(), bboltDrivers(), badgerDrivers())
 }
 
 // Names returns the names of the back ends of this build.

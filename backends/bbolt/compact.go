@@ -47,7 +47,8 @@ func (s *Store) roomToCompact(h *handle, size int64) error {
 	if err != nil {
 		return err
 	}
-	if need := size - int64(h.db.Stats().FreeAlloc) + kv.Reserve; free < need {
+	// It gives back more than it takes, so it may use the reserve.
+	if need := size - int64(h.db.Stats().FreeAlloc) + allocBytes; free < need {
 		return fmt.Errorf("%s: %d bytes free, %d needed: %w", s.path, free, need, kv.ErrNoSpace)
 	}
 	return nil

@@ -3,6 +3,7 @@ package bbolt
 import (
 	"errors"
 	"os"
+	"sync/atomic"
 	"time"
 
 	"github.com/agentvfs/avfs/internal/storefile"
@@ -27,6 +28,8 @@ type handle struct {
 	// mapped is a lower bound of the size of the memory map. bbolt must wait for
 	// all readers to map more.
 	mapped int64
+	// touched counts what was read since the last look at the map.
+	touched atomic.Int64
 	// readers and retired belong to the store's mutex.
 	readers int
 	retired bool // not the store's file any more: whoever leaves last closes it

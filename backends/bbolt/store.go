@@ -108,8 +108,8 @@ func declaration(t kv.Table) string {
 
 // View implements kv.Store.
 func (s *Store) View(ctx context.Context, fn func(kv.Reader) error) error {
-	return s.withReader(ctx, func(_ *handle, btx *bolt.Tx) error {
-		tx := newTx(ctx, s.path, btx, s.tables.Reader())
+	return s.withReader(ctx, func(h *handle, btx *bolt.Tx) error {
+		tx := newTx(ctx, s.path, h, btx, s.tables.Reader())
 		defer tx.guard.Finish()
 		return fn(tx)
 	})

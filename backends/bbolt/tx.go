@@ -9,21 +9,36 @@ import (
 	bolt "go.etcd.io/bbolt"
 )
 
-// ctxEvery is how many keys a scan passes between two looks at its context.
-const ctxEvery = 64
+const (
+	// ctxEvery is how many keys a scan passes between two looks at its context.
+	ctxEvery = 64
+	// trimEvery is how much is read, in bytes, between two looks at how much of
+	// the map is resident.
+	trimEvery = 4 << 20
+)
 
 // tx is one transaction.
 type tx struct {
 	ctx     context.Context // of the call that runs the transaction, for its scans
 	path    string
+	h       *handle
 	btx     *bolt.Tx
 	guard   *kv.Guard
 	buckets map[string]*bolt.Bucket
 }
 
 // newTx returns a transaction on btx.
-func newTx(ctx context.Context, path string, btx *bolt.Tx, guard *kv.Guard) *tx {
-	return &tx{ctx: ctx, path: path, btx: btx, guard: guard, buckets: map[string]*bolt.Bucket{}}
+func newTx(ctx context.Context, path string, h *handle, btx *bolt.Tx, guard *kv.Guard) *tx {
+	return &tx{ctx: ctx, path: path, h: h, btx: btx, guard: guard, buckets: map[string]*bolt.Bucket{}}
+}
+
+// touch notes that size bytes of a value, and the page that they are on, were handed
+// out.
+func (t *tx) touch(size int) {
+	if n := t.h.touched.Add(int64(size + pageSize)); n > trimEvery {
+		t.h.touched.Store(0)
+		t.h.trim(t.btx.Size())
+	}
 }
 
 // fail turns an error of the database into one of kv. Nothing may commit after it.
@@ -62,6 +77,7 @@ func (t *tx) Get(tb kv.Table, key []byte) (value []byte, ok bool, err error) {
 	if err != nil {
 		return nil, false, t.fail(err)
 	}
+	t.touch(len(value))
 	return value, ok, nil
 }
 
@@ -81,6 +97,7 @@ func (t *tx) Scan(tb kv.Table, prefix, from []byte, fn func(key, value []byte) e
 		return nil
 	})
 	for n := 1; err == nil && k != nil && bytes.HasPrefix(k, prefix); n++ {
+		t.touch(len(v))
 		if err := fn(k, v); err != nil {
 			if errors.Is(err, kv.Stop) {
 				return nil

@@ -66,7 +66,7 @@ func (s *Store) transact(ctx context.Context, h *handle, room int64, fn func(kv.
 		}
 	}()
 	guard := s.tables.Writer()
-	if err := runUpdate(newTx(ctx, s.path, btx, guard), fn); err != nil {
+	if err := runUpdate(newTx(ctx, s.path, h, btx, guard), fn); err != nil {
 		return err
 	}
 	if err := ctx.Err(); err != nil {
