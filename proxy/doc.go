@@ -2,8 +2,8 @@
 // judges the command, keeps the state before, makes the vault visible, runs the
 // command to its end and reports what changed.
 //
-//	Validating → Deciding → Denied | ApprovalRequired
-//	                      → Preparing (turn, mount, checkpoint) → Executing → Reporting → Completed | Failed
+//	Validating -> Deciding -> Denied | ApprovalRequired
+//	                       -> Preparing (turn, mount, checkpoint) -> Executing -> Reporting -> Completed | Failed
 //
 // Every end returns an Envelope. The decision comes before any work on the vault:
 // a command that is denied never touches it.

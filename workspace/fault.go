@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"bytes"
+	"context"
 	"encoding/json"
 	"errors"
 	"maps"
@@ -41,6 +42,9 @@ func NewFault(err error) *Fault {
 		return nil
 	}
 	f := &Fault{Kind: kindOf(err), Message: err.Error(), Details: map[string]any{}}
+	if err == context.Canceled { // its own text says nothing to people
+		f.Message = "interrupted"
+	}
 	var e *engine.Error
 	if errors.As(err, &e) {
 		maps.Copy(f.Details, e.Details)
@@ -73,7 +77,7 @@ func kindOf(err error) engine.Kind {
 	return kind
 }
 
-// MarshalJSON writes {"error": kind, "message": …} and the details beside them.
+// MarshalJSON writes {"error": kind, "message": ...} and the details beside them.
 func (f *Fault) MarshalJSON() ([]byte, error) {
 	doc := map[string]any{}
 	maps.Copy(doc, f.Details)

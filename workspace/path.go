@@ -6,7 +6,7 @@ import (
 )
 
 // Path is a path in a request: bytes, which JSON text cannot always carry. One
-// that is not UTF-8 is written as {"b64": …}.
+// that is not UTF-8 is written as {"b64": ...}.
 type Path string
 
 type exactPath struct {
