@@ -16,6 +16,7 @@ import (
 
 	"github.com/rogpeppe/go-internal/testscript"
 
+	"github.com/agentvfs/avfs/backends"
 	"github.com/agentvfs/avfs/cgofusefs"
 )
 
@@ -25,18 +26,31 @@ func TestMain(m *testing.M) {
 	testscript.Main(m, map[string]func(){"avfs": main})
 }
 
-// TestScripts runs the stories in testdata, each in a workspace of its own. Every
-// script is checked to leave no process and no mount behind.
+// TestScripts runs the stories in testdata, each in a workspace of its own, once
+// per back end in the build. Every script is checked to leave no process and no
+// mount behind.
 func TestScripts(t *testing.T) {
 	fuse := cgofusefs.Available()
 	if fuse != nil {
 		t.Logf("scripts that need a mount are skipped: %v", fuse)
 	}
+	for i, backend := range backends.Names() {
+		if i > 0 && testing.Short() {
+			break
+		}
+		t.Run(backend, func(t *testing.T) { runScripts(t, backend, fuse) })
+	}
+}
+
+func runScripts(t *testing.T, backend string, fuse error) {
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
-		Setup:               setup,
+		Setup: func(env *testscript.Env) error {
+			env.Setenv("AVFS_BACKEND", backend)
+			return setup(env)
+		},
 		Condition: func(cond string) (bool, error) {
 			if cond == "fuse" {
 				return fuse == nil, nil

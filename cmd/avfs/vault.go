@@ -20,7 +20,7 @@ type vaultCmds struct {
 
 type vaultCreateCmd struct {
 	Name    string `arg:"" help:"Name of the new vault."`
-	Backend string `help:"Database to keep it in." placeholder:"NAME"`
+	Backend string `help:"Database to keep it in." env:"AVFS_BACKEND" placeholder:"NAME"`
 }
 
 func (c *vaultCreateCmd) run(a *app) error {
