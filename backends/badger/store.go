@@ -29,6 +29,9 @@ type Store struct {
 // openLocked opens the store at path, which lock holds. lock stays the caller's when
 // it fails.
 func openLocked(path string, tables kv.Tables, lock *storefile.Lock, readOnly bool) (*Store, error) {
+	if err := removeEmpty(path); err != nil {
+		return nil, err
+	}
 	logs, err := logFiles(path)
 	if err != nil {
 		return nil, err

@@ -13,7 +13,8 @@ import (
 )
 
 const (
-	logSuffix = ".mem"
+	logSuffix      = ".mem"
+	valueLogSuffix = ".vlog"
 
 	// entryOverhead bounds what one entry takes besides key and value, in bytes:
 	// in the log a header, a version and a checksum, in memory a node of a skip
@@ -56,6 +57,31 @@ func logFiles(path string) (names []string, err error) {
 		return strings.Compare(a, b)
 	})
 	return names, nil
+}
+
+// removeEmpty removes logs without a byte from the store at path: a process died when
+// it had just made or emptied them, and Badger refuses to open a store with one.
+func removeEmpty(path string) error {
+	list, err := os.ReadDir(path)
+	if err != nil {
+		return err
+	}
+	for _, e := range list {
+		if ext := filepath.Ext(e.Name()); ext != logSuffix && ext != valueLogSuffix {
+			continue
+		}
+		info, err := e.Info()
+		if err != nil {
+			return err
+		}
+		if info.Size() > 0 {
+			continue
+		}
+		if err := os.Remove(filepath.Join(path, e.Name())); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // prepareLogs makes the logs that a crash left durable and checks that the disk has

@@ -45,7 +45,7 @@ func (Driver) Open(ctx context.Context, path string, opts kv.Options) (kv.Store,
 	if err != nil {
 		return nil, err
 	}
-	h, err := openHandle(lock, opts.ReadOnly)
+	h, err := openHandle(lock, opts.ReadOnly, reserveMap())
 	if err != nil {
 		return nil, mapError(err, path)
 	}
@@ -119,7 +119,7 @@ func build(tmp string) error {
 	if err != nil {
 		return err
 	}
-	h, err := openHandle(lock, false)
+	h, err := openHandle(lock, false, reserveMap())
 	if err != nil {
 		return err
 	}

@@ -69,7 +69,7 @@ func (s *Store) replace(ctx context.Context, old *handle) error {
 	if err != nil {
 		return err
 	}
-	h, err := openHandle(lock, false)
+	h, err := openHandle(lock, false, reserveMap())
 	if err != nil {
 		return err
 	}

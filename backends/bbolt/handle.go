@@ -35,21 +35,20 @@ type handle struct {
 	retired bool // not the store's file any more: whoever leaves last closes it
 }
 
-// openHandle opens the file that lock holds. The handle takes the lock over, also
-// when opening fails.
-func openHandle(lock *storefile.Lock, readOnly bool) (h *handle, err error) {
+// openHandle opens the file that lock holds and maps at least mapBytes of it. The
+// handle takes the lock over, also when opening fails.
+func openHandle(lock *storefile.Lock, readOnly bool, mapBytes int) (h *handle, err error) {
 	defer func() {
 		if p := recover(); p != nil {
 			h, err = nil, errors.Join(damage(p), lock.Release())
 		}
 	}()
 	defer catchFaults()()
-	want := reserveMap()
 	db, err := bolt.Open(lock.File().Name(), 0o600, &bolt.Options{
 		Timeout:         flockWait,
 		FreelistType:    bolt.FreelistMapType,
 		PageSize:        pageSize,
-		InitialMmapSize: want,
+		InitialMmapSize: mapBytes,
 		ReadOnly:        readOnly,
 		OpenFile:        func(string, int, os.FileMode) (*os.File, error) { return lock.File(), nil },
 	})
@@ -61,7 +60,18 @@ func openHandle(lock *storefile.Lock, readOnly bool) (h *handle, err error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	return &handle{db: db, mapped: mapSize(max(info.Size(), int64(want)))}, nil
+	return &handle{db: db, mapped: mapSize(max(info.Size(), int64(mapBytes)))}, nil
+}
+
+// noteMap raises the bound of the map to what the file needs now.
+func (h *handle) noteMap() {
+	err := attempt(func() error {
+		return h.db.View(func(btx *bolt.Tx) error {
+			h.mapped = max(h.mapped, mapSize(btx.Size()))
+			return nil
+		})
+	})
+	_ = err // the old bound holds as well
 }
 
 // mapSize returns how much bbolt maps for size bytes: the next power of two from

@@ -103,6 +103,7 @@ func (s *Store) commit(ctx context.Context, h *handle, btx *bolt.Tx, guard *kv.G
 			return err
 		}
 		defer s.mu.Unlock()
+		defer h.noteMap()
 	}
 	id := btx.ID()
 	// The field belongs to the writing transaction; bbolt offers no other way to
