@@ -28,5 +28,7 @@ func careOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpCheck)
 	add(all, OpGC)
+	add(all, OpBackup)
+	add(all, OpCompact)
 	return all
 }

@@ -57,6 +57,7 @@ func commands() []commandDef {
 		{"serve", "", groupRun, "Hold a vault's store open and serve it to other commands.", func() any { return &serveCmd{} }},
 
 		{"gc", "", groupCare, "Free the space of what nothing refers to.", func() any { return &gcCmd{} }},
+		{"compact", "", groupCare, "Give unused space of a store back.", func() any { return &compactCmd{} }},
 		{"fsck", "", groupCare, "Check a store for damage.", func() any { return &fsckCmd{} }},
 		{"policy", "", groupCare, "Ask, check and write the policy for commands.", func() any { return &policyCmds{} }},
 		{"version", "", groupCare, "Tell the version and what this build can do.", func() any { return &versionCmd{} }},

@@ -16,6 +16,10 @@ type vaultCmds struct {
 	Info   vaultInfoCmd   `cmd:"" help:"Describe a vault."`
 	Fork   vaultForkCmd   `cmd:"" help:"Make a copy of a vault that shares everything with it until one of them changes."`
 	Delete vaultDeleteCmd `cmd:"" aliases:"rm" help:"Delete a vault with its checkpoints."`
+
+	Backup  vaultBackupCmd  `cmd:"" help:"Copy a vault's whole store into one file, while it is in use."`
+	Restore vaultRestoreCmd `cmd:"" help:"Put a backup into the workspace."`
+	Migrate vaultMigrateCmd `cmd:"" help:"Move a vault's whole store to another database."`
 }
 
 type vaultCreateCmd struct {
