@@ -24,19 +24,38 @@ func goSource(tb testing.TB, n int) string {
 	return dst
 }
 
-// newEnv makes a place for w, with a store that holds its fixture.
-func newEnv(tb testing.TB, w *bench.Workload, d kv.Driver, size int, short bool) *bench.Env {
+// place makes environments of one workload, on one back end, at one size.
+type place struct {
+	env     bench.Env // without a store
+	fixture string    // folder with the store to begin with; empty: none
+}
+
+func newPlace(tb testing.TB, w *bench.Workload, d kv.Driver, size int, short bool) *place {
 	tb.Helper()
-	env := &bench.Env{Driver: d, Store: filepath.Join(tb.TempDir(), bench.StoreName), Size: size, Short: short}
+	p := &place{env: bench.Env{Driver: d, Size: size, Short: short}}
 	if w.Source {
-		env.Source = goSource(tb, size)
+		p.env.Source = goSource(tb, size)
 	}
 	if w.Fixture != nil {
-		if err := w.Fixture(size, env.Short).Build(tb.Context(), d, env.Store); err != nil {
+		p.fixture = tb.TempDir()
+		if err := w.Fixture(size, short).Build(tb.Context(), d, filepath.Join(p.fixture, bench.StoreName)); err != nil {
 			tb.Fatal(err)
 		}
 	}
-	return env
+	return p
+}
+
+// fresh returns an environment with its own copy of the store.
+func (p *place) fresh(tb testing.TB) *bench.Env {
+	tb.Helper()
+	env, dir := p.env, tb.TempDir()
+	if p.fixture != "" {
+		if err := bench.CopyTree(p.fixture, dir, -1); err != nil {
+			tb.Fatal(err)
+		}
+	}
+	env.Store = filepath.Join(dir, bench.StoreName)
+	return &env
 }
 
 // BenchmarkBackends runs every workload on every back end. Its durability is that
@@ -61,43 +80,55 @@ func BenchmarkBackends(b *testing.B) {
 	}
 }
 
-// benchmark runs one workload, from a new store for each sample of operations.
+// benchmark runs one workload. Only a workload of one operation gets a new store
+// for each.
 func benchmark(b *testing.B, w *bench.Workload, d kv.Driver, size int) {
-	ctx := b.Context()
+	p := newPlace(b, w, d, size, testing.Short())
+	b.ResetTimer()
 	b.StopTimer()
-	for done := 0; done < b.N; {
-		job, err := w.Start(ctx, newEnv(b, w, d, size, testing.Short()))
-		if err != nil {
+	if w.Reps > 1 {
+		operations(b, w, p, b.N)
+		return
+	}
+	for range b.N {
+		operations(b, w, p, 1)
+	}
+}
+
+// operations measures n operations of one job.
+func operations(b *testing.B, w *bench.Workload, p *place, n int) {
+	ctx := b.Context()
+	job, err := w.Start(ctx, p.fresh(b))
+	if err != nil {
+		b.Fatal(err)
+	}
+	if job.DB != nil {
+		if _, err := bench.Durability(ctx, job.DB, w.Mode); err != nil {
 			b.Fatal(err)
 		}
-		if job.DB != nil {
-			if _, err := bench.Durability(ctx, job.DB, w.Mode); err != nil {
+	}
+	for i := range n {
+		if job.Before != nil {
+			if err := job.Before(ctx, i); err != nil {
 				b.Fatal(err)
 			}
 		}
-		for i := 0; i < w.Reps && done < b.N; i, done = i+1, done+1 {
-			if job.Before != nil {
-				if err := job.Before(ctx, i); err != nil {
-					b.Fatal(err)
-				}
-			}
-			b.StartTimer()
-			err := job.Do(ctx, i)
-			b.StopTimer()
-			if err != nil {
-				b.Fatal(err)
-			}
-		}
-		if job.Finish == nil {
-			continue
-		}
-		figures, err := job.Finish(ctx)
+		b.StartTimer()
+		err := job.Do(ctx, i)
+		b.StopTimer()
 		if err != nil {
 			b.Fatal(err)
 		}
-		for _, f := range w.Figures {
-			b.ReportMetric(figures[f.Name], f.Name+"-"+f.Unit)
-		}
+	}
+	if job.Finish == nil {
+		return
+	}
+	figures, err := job.Finish(ctx)
+	if err != nil {
+		b.Fatal(err)
+	}
+	for _, f := range w.Figures {
+		b.ReportMetric(figures[f.Name], f.Name+"-"+f.Unit)
 	}
 }
 
@@ -107,7 +138,7 @@ func TestWorkloads(t *testing.T) {
 	for _, d := range backends.All() {
 		for _, w := range bench.All() {
 			t.Run(d.Name()+"/"+w.Name, func(t *testing.T) {
-				s, err := bench.Measure(t.Context(), w, newEnv(t, w, d, w.Short[0], true))
+				s, err := bench.Measure(t.Context(), w, newPlace(t, w, d, w.Short[0], true).fresh(t))
 				if err != nil {
 					t.Fatal(err)
 				}

@@ -69,7 +69,7 @@ func startCheckpoint(ctx context.Context, env *Env) (*Job, error) {
 	if err != nil {
 		return nil, err
 	}
-	before := func(ctx context.Context, i int) error { return rewrite(ctx, v, []int{i}, 1) }
+	before := func(ctx context.Context, i int) error { return rewrite(ctx, v, []int{i % filesPerDir}, i+1) }
 	do := func(ctx context.Context, i int) error {
 		_, err := v.Checkpoint(ctx, engine.CheckpointOptions{Name: fmt.Sprint("cp", i)})
 		return err

@@ -33,7 +33,7 @@ func storeWorkloads() []*Workload {
 			Figures: []Figure{
 				{"imported", "after the import of the Go source tree", "B"},
 				{"forked", "with 40 forks of it", "B"},
-				{"collected", "after half of the top directories were removed, and gc", "B"},
+				{"collected", "after every other file was removed, and gc", "B"},
 			},
 		},
 		{
@@ -133,12 +133,12 @@ func sizeCollect(ctx context.Context, env *Env) (*engine.Store, error) {
 			return nil, joinClose(err, s)
 		}
 	}
-	names, err := topNames(ctx, v)
+	names, err := fileNames(ctx, v)
 	if err != nil {
 		return nil, joinClose(err, s)
 	}
 	for i := 0; i < len(names); i += 2 {
-		if err := v.RemoveAll(ctx, names[i]); err != nil {
+		if err := v.Remove(ctx, names[i]); err != nil {
 			return nil, joinClose(err, s)
 		}
 	}
@@ -151,9 +151,12 @@ func sizeCollect(ctx context.Context, env *Env) (*engine.Store, error) {
 	return s, nil
 }
 
-func topNames(ctx context.Context, v *engine.Vault) (names []string, err error) {
-	err = v.ReadDir(ctx, engine.RootIno, "", func(e engine.DirEntry) error {
-		names = append(names, e.Name)
+// fileNames lists the paths of the regular files.
+func fileNames(ctx context.Context, v *engine.Vault) (names []string, err error) {
+	err = v.Walk(ctx, "/", func(path string, a engine.Attr) error {
+		if a.IsRegular() {
+			names = append(names, path)
+		}
 		return nil
 	})
 	return names, err
@@ -194,7 +197,7 @@ func startClose(ctx context.Context, env *Env) (*Job, error) {
 				return err
 			}
 		}
-		return rewrite(ctx, v, []int{i}, i+1)
+		return rewrite(ctx, v, []int{i % filesPerDir}, i+1)
 	}
 	job.Do = func(context.Context, int) error { return s.Close() }
 	job.Finish = func(context.Context) (map[string]float64, error) { return nil, s.Close() }

@@ -33,7 +33,9 @@ type Workload struct {
 	Short      []int   // the sizes of a short run
 	Mode       kv.Mode // what the store must promise while it runs
 	Durability string  // what is durable when an operation returns, for people
-	Reps       int     // operations in a sample; fewer where they take long, at least one
+	// Reps is how many operations a sample has, fewer where they take long. 1
+	// means that every operation needs a new Job, more that a Job can do any number.
+	Reps int
 
 	// Fixture says what the store holds at the start; nil is no store at all.
 	Fixture func(size int, short bool) Fixture
@@ -166,11 +168,12 @@ func Durability(ctx context.Context, db kv.Store, mode kv.Mode) (string, error) 
 	return setting, nil
 }
 
-// Median returns the middle of values, the lower one of two; they must not be empty.
-func Median[T int64 | float64 | time.Duration](values []T) T {
+// Median returns the middle of values, or the mean of the two middle ones; they must
+// not be empty.
+func Median[T float64 | time.Duration](values []T) T {
 	sorted := slices.Clone(values)
 	slices.Sort(sorted)
-	return sorted[(len(sorted)-1)/2]
+	return (sorted[(len(sorted)-1)/2] + sorted[len(sorted)/2]) / 2
 }
 
 // All returns every workload in the order of the report.

@@ -66,6 +66,9 @@ before a ratio where the ranges overlap, so that the run shows no difference. A 
 Memory is the peak of resident memory, which includes the pages of mapped files. MB are 10^6 bytes.
 
 `, res.Rounds, res.Runs, res.Backends[0], res.Host.Evicted)
+	if res.Rounds == 1 {
+		b.WriteString("There was one round only, so nothing is known about how much the figures vary.\n\n")
+	}
 	if res.Short {
 		b.WriteString("This was a short run, with small sizes only.\n\n")
 	}

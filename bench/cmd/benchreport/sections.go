@@ -141,9 +141,9 @@ func addPrograms(res *Results, add adder) {
 		name, size, what, durability string
 		n                            int
 	}{
-		{execWarm, "", "avfs proxy exec -- true, while a process serves the store", "what an exec did survives power loss when it returns", 0},
-		{execCold, "", "avfs proxy exec -- true, with nothing running before", "what an exec did survives power loss when it returns", 0},
-		{listBig, sizeLabel(listed, "files"), "avfs ls / as a whole process; nothing serves the store", "nothing is written", listed},
+		{execWarm, "", "avfs proxy exec -- true, while a process serves the store; the bare process is true by itself", "what an exec did survives power loss when it returns", 0},
+		{execCold, "", "avfs proxy exec -- true, with nothing running before; the bare process is true by itself", "what an exec did survives power loss when it returns", 0},
+		{listBig, sizeLabel(listed, "files"), "avfs ls / as a whole process; nothing serves the store; the bare process is true", "nothing is written", listed},
 	} {
 		add(sectionProgram, "ms", []string{bare}, row{name: p.name, size: p.size, what: p.what, durability: p.durability}, func(column string) cell {
 			return cellOf(res.Samples, p.name, column, p.n, millis)
