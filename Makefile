@@ -9,6 +9,7 @@ PREFIX ?= /usr/local
 # What one package's tests may take, race detector and a busy machine included.
 TIMEOUT ?= 30m
 BENCH ?= .
+BENCHFLAGS ?=
 BENCHTIME ?= 1s
 FUZZTIME ?= 10s
 
@@ -62,7 +63,11 @@ ci: ## Exactly what CI runs
 	@$(MAKE) --no-print-directory test
 
 .PHONY: bench
-bench: deps ## Run the benchmarks (BENCH=regexp BENCHTIME=1s)
+bench: deps build ## Compare the back ends side by side; writes bench/RESULTS.md (BENCHFLAGS=-short)
+	go run -tags '$(TAGS)' ./bench/cmd/benchreport -avfs bin/avfs $(BENCHFLAGS)
+
+.PHONY: benchmarks
+benchmarks: deps ## Run the Go benchmarks (BENCH=regexp BENCHTIME=1s)
 	go test -tags '$(TAGS)' -timeout $(TIMEOUT) -run '^$$' -bench '$(BENCH)' -benchtime $(BENCHTIME) -benchmem ./...
 
 .PHONY: fuzz
