@@ -169,7 +169,13 @@ func (c *checker) roots(ctx context.Context, live map[string]vaultRecord) ([]kep
 				return err
 			}
 		}
-		return nil
+		return tx.Scan(tableAudit, nil, nil, func(k, value []byte) error {
+			var e AuditEntry
+			if err := parseJSON(tableAudit, k, value, &e); err != nil {
+				c.add("store", "", "audit: entry %d is damaged", kv.ParseID(k))
+			}
+			return nil
+		})
 	})
 	return list, err
 }

@@ -5,6 +5,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"strings"
 	"testing"
 
@@ -43,7 +44,7 @@ func TestDamage(t *testing.T) {
 	if err := s.v.Remove(ctx, "f007"); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.v.Record(ctx, engine.Event{Cause: engine.CauseExec, Before: pin}); err != nil {
+	if _, err := s.v.Record(ctx, engine.Event{Cause: engine.CauseExec, Before: pin}, engine.AuditEntry{Kind: "exec"}); err != nil {
 		t.Fatal(err)
 	}
 	if _, err := s.store.Fork(ctx, "main", "fork"); err != nil {
@@ -95,7 +96,7 @@ func damageTable(t *testing.T, whole *memkv.Store, table kv.Table, want string) 
 			}
 		}
 		if table.Name != "digests" && !damaged(t, whole, table, r.key, nil, want) {
-			if table.Name != "checkpoints" && table.Name != "timeline" && table.Name != "vaults" {
+			if !slices.Contains([]string{"checkpoints", "timeline", "vaults", "audit"}, table.Name) {
 				t.Errorf("nobody notices that %x is missing", r.key)
 			}
 		}

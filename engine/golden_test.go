@@ -82,13 +82,15 @@ func TestGoldenRecords(t *testing.T) {
 		value any
 		want  string
 	}{
-		{tableMeta, metaCounters, counters{1, 2, 3, 4, 5}, `{"node":1,"chunk":2,"vault":3,"checkpoint":4,"event":5,"sum":"45ff236b"}`},
+		{tableMeta, metaCounters, counters{1, 2, 3, 4, 5, 6}, `{"node":1,"chunk":2,"vault":3,"checkpoint":4,"event":5,"audit":6,"sum":"49ab800f"}`},
 		{tableVaults, kv.ID(1), vaultRecord{ID: 1, Name: "v", CreatedAt: at, Root: root, NodeMark: 1, ChunkMark: 2, NextIno: 3, Count: 4, Bytes: 5, Checkpoints: 6},
 			`{"id":1,"name":"v","forked_from":"","created_at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","node_mark":1,"chunk_mark":2,"next_ino":3,"count":4,"bytes":5,"checkpoints":6,"sum":"c4f1523f"}`},
 		{tableCheckpoints, rowKey(1, 2), Checkpoint{ID: "c2", VaultID: 1, Name: "n", Message: "m", At: at, Root: root, Files: 1, Bytes: 2},
 			`{"id":"c2","vault_id":1,"name":"n","message":"m","auto":false,"at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","files":1,"bytes":2,"sum":"a21baddd"}`},
 		{tableTimeline, eventKey(1, 2), Event{Seq: 2, VaultID: 1, Cause: CauseExec, ID: "x", Command: []string{"ls"}, At: at, After: root},
 			`{"seq":2,"vault_id":1,"cause":"exec","id":"x","command":["ls"],"at":"2024-02-29T01:02:03.000000004Z","before":"","after":"aa0000000000000000000000000000bb:ff","sum":"e2a0e778"}`},
+		{tableAudit, kv.ID(1), AuditEntry{Seq: 1, At: at, Kind: "exec", Vault: "v", ExecID: "x", Argv: []string{"ls"}, Action: "allow", Rule: "r", Status: "denied"},
+			`{"seq":1,"at":"2024-02-29T01:02:03.000000004Z","kind":"exec","vault":"v","exec_id":"x","argv":["ls"],"action":"allow","rule":"r","status":"denied","duration_ms":0,"uid":0,"sum":"9f054d70"}`},
 	} {
 		got, err := sealJSON(g.table, g.key, g.value)
 		if err != nil {

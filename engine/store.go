@@ -22,11 +22,12 @@ var (
 	tableDigests     = kv.Table{Name: "digests"}
 	tableCheckpoints = kv.Table{Name: "checkpoints", Text: true}
 	tableTimeline    = kv.Table{Name: "timeline", Text: true}
+	tableAudit       = kv.Table{Name: "audit", IDs: true, Text: true}
 )
 
 // Tables lists the tables that a back end must open for the engine.
 func Tables() []kv.Table {
-	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline}
+	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline, tableAudit}
 }
 
 // FormatVersion is the version of everything that the engine writes.
@@ -81,7 +82,7 @@ type Store struct {
 	chunks *chunkStore
 
 	// The newest ids handed out; a commit persists them with what uses them.
-	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent atomic.Uint64
+	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent, lastAudit atomic.Uint64
 
 	dirty   atomic.Int64 // bytes of unsaved content over all vaults
 	buffers sync.Pool    // of *[]byte with copyBytes bytes
@@ -108,6 +109,7 @@ type counters struct {
 	Vault      uint64 `json:"vault"`
 	Checkpoint uint64 `json:"checkpoint"`
 	Event      uint64 `json:"event"`
+	Audit      uint64 `json:"audit"`
 }
 
 var (
@@ -177,6 +179,7 @@ func (s *Store) load(ctx context.Context) error {
 		s.lastVault.Store(c.Vault)
 		s.lastCheckpoint.Store(c.Checkpoint)
 		s.lastEvent.Store(c.Event)
+		s.lastAudit.Store(c.Audit)
 		return tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
 			var rec vaultRecord
 			if err := parseJSON(tableVaults, k, value, &rec); err != nil {
@@ -192,7 +195,7 @@ func (s *Store) load(ctx context.Context) error {
 func (s *Store) putCounters(tx kv.Writer) error {
 	return putJSON(tx, tableMeta, metaCounters, counters{
 		Node: s.lastNode.Load(), Chunk: s.lastChunk.Load(), Vault: s.lastVault.Load(),
-		Checkpoint: s.lastCheckpoint.Load(), Event: s.lastEvent.Load(),
+		Checkpoint: s.lastCheckpoint.Load(), Event: s.lastEvent.Load(), Audit: s.lastAudit.Load(),
 	})
 }
 

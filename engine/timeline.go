@@ -2,7 +2,6 @@ package engine
 
 import (
 	"context"
-	"slices"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -33,11 +32,12 @@ const (
 // Record commits what is pending durably and adds ev to the timeline, with the
 // new root as After, in one transaction. Before must be a root that the caller
 // got from Pin; the timeline keeps it from now on and the pin is taken back. Seq,
-// VaultID and At are filled in.
-func (v *Vault) Record(ctx context.Context, ev Event) (Event, error) {
+// VaultID and At are filled in. Audit entries are added in the same transaction;
+// the new root is filled in as their RootAfter.
+func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Event, error) {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
-	ev, err := v.recordLocked(ctx, ev)
+	ev, err := v.recordLocked(ctx, ev, audit)
 	if err != nil {
 		return ev, wrap(err, "record "+ev.Cause, v.Name())
 	}
@@ -45,10 +45,19 @@ func (v *Vault) Record(ctx context.Context, ev Event) (Event, error) {
 	return ev, nil
 }
 
-func (v *Vault) recordLocked(ctx context.Context, ev Event) (Event, error) {
+func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry) (Event, error) {
 	ev = v.stamp(ev)
+	for i := range audit {
+		audit[i] = v.s.stampAudit(audit[i])
+	}
 	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
 		ev.After = rec.Root
+		for _, e := range audit {
+			e.RootAfter = rec.Root.String()
+			if err := putAudit(tx, e); err != nil {
+				return err
+			}
+		}
 		return putJSON(tx, tableTimeline, eventKey(v.id, ev.Seq), ev)
 	}})
 	return ev, err
@@ -57,16 +66,10 @@ func (v *Vault) recordLocked(ctx context.Context, ev Event) (Event, error) {
 // maxCommand bounds the command that an event keeps, in bytes.
 const maxCommand = 64 << 10
 
-// stamp fills in what the engine knows of an event. A command too long to keep is
-// cut off; what is left ends in an ellipsis.
+// stamp fills in what the engine knows of an event, and cuts off a command that is
+// too long to keep.
 func (v *Vault) stamp(ev Event) Event {
-	left := maxCommand
-	for i, arg := range ev.Command {
-		if left -= len(arg); left < 0 {
-			ev.Command = append(slices.Clone(ev.Command[:i]), "...")
-			break
-		}
-	}
+	ev.Command = shortened(ev.Command)
 	ev.Seq = v.s.lastEvent.Add(1)
 	ev.VaultID = v.id
 	ev.At = v.s.opts.Clock().UTC()

@@ -6,5 +6,5 @@
 //	                       -> Preparing (turn, mount, checkpoint) -> Executing -> Reporting -> Completed | Failed
 //
 // Every end returns an Envelope. The decision comes before any work on the vault:
-// a command that is denied never touches it.
+// a command that is denied never touches it; only the audit of its store notes it.
 package proxy

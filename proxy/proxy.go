@@ -104,10 +104,12 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	switch {
 	case env.Decision.Action == policy.Deny:
 		env.Status = StatusDenied
+		p.refused(ctx, env, &req)
 		p.enter(Denied)
 		return env
 	case !env.Decision.Action.Allows():
 		env.Status = StatusApprovalRequired
+		p.refused(ctx, env, &req)
 		p.enter(ApprovalRequired)
 		return env
 	case req.DryRun:
@@ -119,6 +121,7 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	hold, err := p.Workspace.BeginExec(ctx, workspace.ExecRequest{
 		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: commandLine(&req),
 		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Wait: !req.NoWait, Limit: req.Changes,
+		Audit: auditEntry(env),
 	})
 	if err != nil {
 		return p.failed(env, err)
@@ -132,6 +135,26 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	}
 	p.enter(Completed)
 	return env
+}
+
+// auditEntry is what the audit says of an execution, as far as it is known.
+func auditEntry(env *Envelope) engine.AuditEntry {
+	return engine.AuditEntry{
+		Kind: "exec", Vault: env.Vault, ExecID: env.ID, Argv: env.Command.Argv, Shell: env.Command.Shell, Cwd: env.Command.Cwd,
+		Action: string(env.Decision.Action), Rule: env.Decision.Rule, Status: string(env.Status), UID: os.Getuid(),
+	}
+}
+
+// refused notes a command that did not run in the audit. It stays refused where
+// that fails; the envelope says so.
+func (p *Proxy) refused(ctx context.Context, env *Envelope, req *Request) {
+	if req.DryRun {
+		return
+	}
+	_, err := workspace.CallVault(ctx, p.Workspace, req.Vault, workspace.OpAuditAppend, func(string) engine.AuditEntry {
+		return auditEntry(env)
+	}, workspace.Streams{})
+	env.Error = workspace.NewFault(err)
 }
 
 func (p *Proxy) failed(env *Envelope, err error) *Envelope {
@@ -244,7 +267,7 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 
 // report ends the hold on the vault and notes what changed.
 func report(env *Envelope, hold *workspace.Exec) error {
-	ended, err := hold.End()
+	ended, err := hold.End(workspace.ExecOutcome{Status: string(env.Status), ExitCode: env.ExitCode, DurationMS: env.DurationMS})
 	env.RootAfter = ended.RootAfter
 	if ended.Changes != nil {
 		env.ChangedFiles = ended.Changes

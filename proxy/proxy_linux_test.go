@@ -8,6 +8,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strconv"
 	"strings"
 	"testing"
 	"time"
@@ -129,8 +130,7 @@ func wantStatus(t *testing.T, e *Envelope, s Status, code int) {
 	}
 }
 
-// A denied command must not even open the store, or a slow or damaged vault could
-// turn a no into something else.
+// A no stays a no when the store is damaged, and the vault is not even mounted.
 func TestDeniedTouchesNothing(t *testing.T) {
 	d := newDesk(t, false)
 	store := filepath.Join(d.Workspace.Home(), "vaults", "v.avfs")
@@ -143,8 +143,11 @@ func TestDeniedTouchesNothing(t *testing.T) {
 	}
 	e := d.sh("ls && rm x")
 	wantStatus(t, e, StatusDenied, -1)
-	if e.Decision.Rule != "no-rm" || e.Decision.Reason != "removal is for people" || e.Error != nil {
-		t.Errorf("decision %+v, error %+v", e.Decision, e.Error)
+	if e.Decision.Rule != "no-rm" || e.Decision.Reason != "removal is for people" {
+		t.Errorf("decision %+v", e.Decision)
+	}
+	if e.Error == nil || e.Error.Kind != engine.NotStore {
+		t.Errorf("the audit could not be written, and the envelope says %+v", e.Error)
 	}
 	if want := []State{Validating, Deciding, Denied}; !slices.Equal(d.states, want) {
 		t.Errorf("states %v, want %v", d.states, want)
@@ -156,6 +159,9 @@ func TestDeniedTouchesNothing(t *testing.T) {
 	}
 	if err := os.WriteFile(store, before, 0o600); err != nil {
 		t.Fatal(err)
+	}
+	if e := d.sh("rm x"); e.Status != StatusDenied || e.Error != nil {
+		t.Errorf("status %s, error %+v", e.Status, e.Error)
 	}
 	e = d.Exec(d.ctx, Request{Argv: []string{"true"}, DryRun: true})
 	wantStatus(t, e, StatusCompleted, -1)
@@ -212,6 +218,41 @@ func TestChangedFilesAreExact(t *testing.T) {
 	wantStates := []State{Validating, Deciding, Preparing, Executing, Reporting, Completed}
 	if got := d.states[len(d.states)-len(wantStates):]; !slices.Equal(got, wantStates) {
 		t.Errorf("states %v, want %v", got, wantStates)
+	}
+}
+
+// Whoever looks at the audit sees every command, also those that did not run.
+func TestAuditSeesEveryCommand(t *testing.T) {
+	d := newDesk(t, true)
+	wantStatus(t, d.sh("exit 3"), StatusCompleted, 3)
+	wantStatus(t, d.sh("rm x"), StatusDenied, -1)
+	wantStatus(t, d.Exec(d.ctx, Request{Argv: []string{"curl", "x"}}), StatusApprovalRequired, -1)
+	wantStatus(t, d.Exec(d.ctx, Request{Argv: []string{"true"}, ReadOnly: true}), StatusCompleted, 0)
+	ran := d.Exec(d.ctx, Request{Shell: "echo 1 > a", Cwd: "/"})
+	wantStatus(t, ran, StatusCompleted, 0)
+	entries, err := workspace.CallVault(d.ctx, d.Workspace, "v", workspace.OpAudit,
+		func(v string) workspace.LogRequest { return workspace.LogRequest{Vault: v} }, workspace.Streams{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	want := []string{"completed 3", "denied", "approval_required", "completed 0", "completed 0"}
+	var got []string
+	for i, e := range entries {
+		line := e.Status
+		if e.ExitCode != nil {
+			line += " " + strconv.Itoa(*e.ExitCode)
+		}
+		got = append(got, line)
+		if e.Seq != uint64(i+1) || e.Kind != "exec" || e.Vault != "v" || e.ExecID == "" {
+			t.Errorf("entry %d: %+v", i, e)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Fatalf("audit %q, want %q", got, want)
+	}
+	last := entries[len(entries)-1]
+	if last.Shell != "echo 1 > a" || last.RootBefore != ran.RootBefore || last.RootAfter != ran.RootAfter || last.Rule == "" {
+		t.Errorf("last entry %+v, envelope %+v", last, ran)
 	}
 }
 

@@ -64,7 +64,7 @@ func begin(t *testing.T, w *workspace.Workspace, req workspace.ExecRequest) *wor
 
 func end(t *testing.T, x *workspace.Exec) workspace.ExecEnded {
 	t.Helper()
-	ended, err := x.End()
+	ended, err := x.End(workspace.ExecOutcome{Status: "completed"})
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -115,7 +115,7 @@ func TestTurns(t *testing.T) {
 	go func() { // ends after x
 		y, err := w.BeginExec(context.WithoutCancel(t.Context()), workspace.ExecRequest{ID: "next", Wait: true})
 		if err == nil {
-			_, err = y.End()
+			_, err = y.End(workspace.ExecOutcome{Status: "completed"})
 		}
 		next <- err
 	}()

@@ -24,11 +24,25 @@ var OpGC = Op[InVault, engine.GCReport]{Name: "gc", Long: true,
 		return o.store.GC(ctx)
 	}}
 
+// OpAuditAppend adds an entry about a command that did not run.
+var OpAuditAppend = Op[engine.AuditEntry, engine.AuditEntry]{Name: "audit.append",
+	Run: func(ctx context.Context, o *Owner, e engine.AuditEntry, _ Streams) (engine.AuditEntry, error) {
+		return o.store.AppendAudit(ctx, e)
+	}}
+
+// OpAudit lists the newest entries of the audit of a vault's store, oldest first.
+var OpAudit = Op[LogRequest, []engine.AuditEntry]{Name: "audit",
+	Run: func(ctx context.Context, o *Owner, req LogRequest, _ Streams) ([]engine.AuditEntry, error) {
+		return o.store.Audit(ctx, req.Limit)
+	}}
+
 func careOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpCheck)
 	add(all, OpGC)
 	add(all, OpBackup)
 	add(all, OpCompact)
+	add(all, OpAuditAppend)
+	add(all, OpAudit)
 	return all
 }

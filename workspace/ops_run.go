@@ -22,6 +22,15 @@ type ExecRequest struct {
 	ReadOnly   bool     `json:"read_only"`
 	Wait       bool     `json:"wait"`  // for another command in the vault; otherwise VaultBusy
 	Limit      int      `json:"limit"` // most changes to list
+
+	Audit engine.AuditEntry `json:"audit"` // what the audit is to say, as far as it is known
+}
+
+// ExecOutcome says how the command of an exec ended, for the audit.
+type ExecOutcome struct {
+	Status     string `json:"status"`
+	ExitCode   *int   `json:"exit_code"`
+	DurationMS int64  `json:"duration_ms"`
 }
 
 // ExecBegun says where the command runs and what the state before is.
@@ -43,9 +52,9 @@ type ExecEnded struct {
 }
 
 // OpExec holds a vault for one command. It writes an ExecBegun as a line of JSON
-// to the output stream, waits for a line on the input stream, which the caller
-// sends when the command has ended, and tells what changed. A caller that goes
-// away has ended its command, too.
+// to the output stream, waits for an ExecOutcome as a line on the input stream,
+// which the caller sends when the command has ended, records it, and tells what
+// changed. A caller that goes away has ended its command, too.
 var OpExec = Op[ExecRequest, ExecEnded]{Name: "exec", Long: true, In: true, Run: runExec}
 
 func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnded, error) {
@@ -85,11 +94,25 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		v.Unpin(before)
 		return ExecEnded{}, err
 	}
-	_, err = bufio.NewReader(s.in()).ReadBytes('\n')
-	interrupted := err != nil
+	outcome := readOutcome(s.in())
+	req.Audit.Vault, req.Audit.RootBefore = req.Vault, before.String()
+	req.Audit.Status, req.Audit.ExitCode, req.Audit.DurationMS = outcome.Status, outcome.ExitCode, outcome.DurationMS
 	ended, err := finish(context.WithoutCancel(ctx), o, v, req, before)
-	ended.Interrupted = interrupted
+	ended.Interrupted = outcome.Status == interrupted
 	return ended, err
+}
+
+// interrupted is the status of an exec whose caller went away.
+const interrupted = "interrupted"
+
+// readOutcome waits until the caller says how the command ended, or goes away.
+func readOutcome(in io.Reader) ExecOutcome {
+	line, err := bufio.NewReader(in).ReadBytes('\n')
+	outcome := ExecOutcome{Status: interrupted}
+	if err != nil || json.Unmarshal(line, &outcome) != nil {
+		return ExecOutcome{Status: interrupted}
+	}
+	return outcome
 }
 
 func begin(ctx context.Context, v *engine.Vault, req ExecRequest) (ExecBegun, engine.Root, error) {
@@ -115,9 +138,11 @@ func finish(ctx context.Context, o *Owner, v *engine.Vault, req ExecRequest, bef
 	ended := ExecEnded{RootAfter: before.String(), Changes: []engine.FileChange{}}
 	if req.ReadOnly {
 		v.Unpin(before)
-		return ended, nil
+		req.Audit.RootAfter = before.String()
+		_, err := o.store.AppendAudit(ctx, req.Audit)
+		return ended, err
 	}
-	ev, err := v.Record(ctx, engine.Event{Cause: engine.CauseExec, ID: req.ID, Command: req.Command, Before: before})
+	ev, err := v.Record(ctx, engine.Event{Cause: engine.CauseExec, ID: req.ID, Command: req.Command, Before: before}, req.Audit)
 	if err != nil {
 		v.Unpin(before)
 		return ended, err
@@ -179,9 +204,13 @@ func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, erro
 	return x, nil
 }
 
-// End says that the command has ended and returns what it changed.
-func (x *Exec) End() (ExecEnded, error) {
-	if _, err := x.in.Write([]byte("{}\n")); err != nil {
+// End says how the command has ended and returns what it changed.
+func (x *Exec) End(outcome ExecOutcome) (ExecEnded, error) {
+	line, err := json.Marshal(outcome)
+	if err == nil {
+		_, err = x.in.Write(append(line, '\n'))
+	}
+	if err != nil {
 		d := <-x.done
 		if d.err == nil {
 			d.err = err

@@ -56,6 +56,7 @@ func commands() []commandDef {
 		{"mounts", "", groupRun, "List the mounts.", func() any { return &mountsCmd{} }},
 		{"serve", "", groupRun, "Hold a vault's store open and serve it to other commands.", func() any { return &serveCmd{} }},
 
+		{"audit", "", groupCare, "List every command that was asked for, run or not, oldest first.", func() any { return &auditCmd{} }},
 		{"gc", "", groupCare, "Free the space of what nothing refers to.", func() any { return &gcCmd{} }},
 		{"compact", "", groupCare, "Give unused space of a store back.", func() any { return &compactCmd{} }},
 		{"fsck", "", groupCare, "Check a store for damage.", func() any { return &fsckCmd{} }},
