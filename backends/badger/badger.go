@@ -8,6 +8,10 @@
 // it, for the table that its log becomes, and for merging the newest tables. A store
 // therefore needs about twice the room of its newest data.
 //
+// Memory is the price of large updates: a log of 64 MiB is kept in memory twice, and
+// Badger keeps up to eight buffers of twice that size from making tables of logs. Some
+// 2.5 GB of heap were measured while much was written, a small store takes 30 MB.
+//
 // A key is stored behind one byte that stands for its table. The first bytes of the
 // manifest, which Badger lets an application choose, make the folder ours.
 package badger

@@ -32,15 +32,15 @@ func (s *Store) Size() (int64, error) {
 }
 
 // Compact implements kv.Compacter. Updates wait while it works, and readers that
-// begin wait while new tables are merged. It cannot be interrupted between its steps,
-// and needs about as much room as the store has.
+// begin wait while new tables are merged. It looks at ctx between its steps only. It
+// needs room for the log and for all data that is alive.
 func (s *Store) Compact(ctx context.Context) (reclaimed int64, err error) {
 	err = s.withWriter(ctx, func() error {
 		before, err := folderUse(s.path)
 		if err != nil {
 			return err
 		}
-		if err := needSpace(s.path, s.compactBytes()+slackBytes); err != nil {
+		if err := s.roomToMerge(s.compactBytes()); err != nil {
 			return err
 		}
 		if err := s.merge(); err != nil {

@@ -6,6 +6,7 @@ import (
 	"os"
 	"path/filepath"
 	"testing"
+	"time"
 
 	"github.com/agentvfs/avfs/backends/badger"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -139,4 +140,38 @@ func punchHoles(path string, offset int64) error {
 		return err
 	}
 	return errors.Join(os.Truncate(path, offset), os.Truncate(path, info.Size()))
+}
+
+// TestManyOpensOnATightDisk checks that a store whose newest tables are due to be
+// merged, which Badger begins by itself soon after it opens, does not end the process
+// where the disk has no room for that.
+func TestManyOpensOnATightDisk(t *testing.T) {
+	dir, free := smallDisk(t, 64)
+	path := filepath.Join(dir, "store.avfs")
+	st := open(t, path, kv.Options{Create: true})
+	id := uint64(1)
+	for ; put(t, st, kv.Relaxed, id, id, 1<<20) == nil; id++ {
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	foreign := make([]byte, 1<<20)
+	for i := 0; free() > 3<<20; i++ {
+		if err := os.WriteFile(filepath.Join(dir, fmt.Sprint("foreign", i)), foreign, 0o600); err != nil {
+			t.Fatal(err)
+		}
+	}
+	for range 10 {
+		st = open(t, path, kv.Options{})
+		if err := put(t, st, kv.Reclaim, id, id, 1000); err != nil {
+			t.Fatal(err)
+		}
+		id++
+		if err := st.Close(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	st = open(t, path, kv.Options{})
+	time.Sleep(1500 * time.Millisecond) // Badger begins within a second
+	wantRows(t, st, int(id-1))
 }

@@ -18,6 +18,9 @@ const (
 	// plenty is so much free space, in bytes, that nothing need be measured: more
 	// than the newest tables ever take before they are merged.
 	plenty = 4 << 30
+	// maxNewTables is how many tables may wait when Badger does not merge them by
+	// itself. With 15 of them, making one more waits for that for ever.
+	maxNewTables = 12
 )
 
 // needSpace returns kv.ErrNoSpace unless need bytes are free where path is.
@@ -36,10 +39,16 @@ func needSpace(path string, need int64) error {
 // takes size bytes in the log, after it has tried to make some.
 func (s *Store) room(mode kv.Mode, size int64) error {
 	err := s.hasRoom(mode, size)
+	if err == nil && s.calm && s.wal.mayEnd() && s.newTables() >= maxNewTables {
+		if err := s.roomToMerge(s.mergeBytes()); err != nil {
+			return err
+		}
+		return s.merge()
+	}
 	if err == nil || mode&kv.Reclaim != 0 || !s.reclaimed {
 		return err
 	}
-	if needSpace(s.path, s.mergeBytes()+slackBytes) != nil {
+	if s.roomToMerge(s.mergeBytes()) != nil {
 		return err
 	}
 	if err := s.merge(); err != nil {
@@ -70,6 +79,27 @@ func (s *Store) hasRoom(mode kv.Mode, size int64) error {
 	return nil
 }
 
+// newTables counts the tables that were not merged into the tree.
+func (s *Store) newTables() (n int) {
+	for _, l := range s.db.Levels() {
+		if l.Level == 0 {
+			n = l.NumTables
+		}
+	}
+	return n
+}
+
+// isTight reports whether the disk lacks the room to merge all tables of the store
+// at path, which Badger would begin to do by itself once the store is open.
+func isTight(path string) (bool, error) {
+	used, err := folderUse(path)
+	if err != nil {
+		return false, err
+	}
+	free, err := storefile.FreeSpace(path)
+	return free < min(used+kv.Reserve, plenty), err
+}
+
 // mergeBytes bounds the disk space that it takes to make tables of the logs and to
 // merge them with the newest tables, before the old files are removed.
 func (s *Store) mergeBytes() int64 {
@@ -80,6 +110,34 @@ func (s *Store) mergeBytes() int64 {
 		}
 	}
 	return sum
+}
+
+// roomToMerge returns kv.ErrNoSpace when the disk cannot hold the result of merging
+// inputs bytes beside the inputs. That is never more than they are; where that does
+// not fit, it counts what is alive, unless a reader may need what is not.
+func (s *Store) roomToMerge(inputs int64) error {
+	err := needSpace(s.path, inputs+slackBytes)
+	if err == nil || s.readers.Load() > 0 {
+		return err
+	}
+	live, liveErr := s.liveBytes()
+	if liveErr != nil {
+		return mapError(liveErr, s.path)
+	}
+	return needSpace(s.path, s.wal.unflushed(s.path)+live+slackBytes)
+}
+
+// liveBytes bounds what the tables take without what was deleted or overwritten.
+func (s *Store) liveBytes() (sum int64, err error) {
+	err = s.db.View(func(txn *db.Txn) error {
+		it := newIterator(txn, nil)
+		defer it.Close()
+		for it.Rewind(); it.Valid(); it.Next() {
+			sum += it.Item().EstimatedSize() + entryOverhead
+		}
+		return nil
+	})
+	return sum + sum/16, err
 }
 
 // merge makes tables of the logs and merges all new tables into the tree, which takes

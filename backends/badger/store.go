@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"sync/atomic"
 
 	"github.com/agentvfs/avfs/engine/kv"
 	"github.com/agentvfs/avfs/internal/storefile"
@@ -20,6 +21,8 @@ type Store struct {
 	gate     *kv.Gate
 	log      *logger
 	db       *db.DB
+	readers  atomic.Int64 // Views that run
+	calm     bool         // Badger merges nothing by itself
 
 	writerSlot chan struct{} // one token while someone uses what follows
 	wal        wal
@@ -46,6 +49,12 @@ func openLocked(path string, tables kv.Tables, lock *storefile.Lock, readOnly bo
 	o := options(path, s.log)
 	if len(logs) == 0 && canReadOnly {
 		o = o.WithReadOnly(readOnly)
+	}
+	if s.calm, err = isTight(path); err != nil {
+		return nil, err
+	}
+	if s.calm {
+		o = o.WithNumCompactors(0)
 	}
 	if s.db, err = db.Open(o); err != nil {
 		return nil, err
@@ -96,6 +105,8 @@ func (s *Store) withReader(ctx context.Context, fn func(*db.Txn) error) error {
 		return err
 	}
 	defer s.gate.Leave()
+	s.readers.Add(1)
+	defer s.readers.Add(-1)
 	txn := s.db.NewTransaction(false)
 	defer txn.Discard()
 	return fn(txn)

@@ -24,12 +24,12 @@ type tx struct {
 	h       *handle
 	btx     *bolt.Tx
 	guard   *kv.Guard
-	buckets map[string]*bolt.Bucket
+	buckets map[string]*bolt.Bucket // as they were looked up
 }
 
 // newTx returns a transaction on btx.
 func newTx(ctx context.Context, path string, h *handle, btx *bolt.Tx, guard *kv.Guard) *tx {
-	return &tx{ctx: ctx, path: path, h: h, btx: btx, guard: guard, buckets: map[string]*bolt.Bucket{}}
+	return &tx{ctx: ctx, path: path, h: h, btx: btx, guard: guard}
 }
 
 // touch notes that size bytes of a value, and the page that they are on, were handed
@@ -51,6 +51,9 @@ func (t *tx) bucket(tb kv.Table) *bolt.Bucket {
 		if b = t.btx.Bucket([]byte(tb.Name)); b != nil && tb.IDs {
 			// Ids grow, so a page that is split half full stays so.
 			b.FillPercent = 1
+		}
+		if t.buckets == nil {
+			t.buckets = map[string]*bolt.Bucket{}
 		}
 		t.buckets[tb.Name] = b
 	}
