@@ -7,6 +7,7 @@ import (
 
 	"github.com/agentvfs/avfs/backends"
 	"github.com/agentvfs/avfs/bench"
+	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
@@ -138,10 +139,12 @@ func TestWorkloads(t *testing.T) {
 	for _, d := range backends.All() {
 		for _, w := range bench.All() {
 			t.Run(d.Name()+"/"+w.Name, func(t *testing.T) {
-				s, err := bench.Measure(t.Context(), w, newPlace(t, w, d, w.Short[0], true).fresh(t))
+				env := newPlace(t, w, d, w.Short[0], true).fresh(t)
+				s, err := bench.Measure(t.Context(), w, env)
 				if err != nil {
 					t.Fatal(err)
 				}
+				check(t, env)
 				if s.Reps == 0 || s.NS <= 0 {
 					t.Errorf("sample %+v has no measured operation", s)
 				}
@@ -152,5 +155,40 @@ func TestWorkloads(t *testing.T) {
 				}
 			})
 		}
+	}
+}
+
+// check looks for damage in the store that a workload left.
+func check(t *testing.T, env *bench.Env) {
+	t.Helper()
+	db, err := env.Driver.Open(t.Context(), env.Store, kv.Options{Tables: engine.Tables()})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if v, ok := kv.As[kv.Verifier](db); ok {
+		if err := v.Verify(t.Context()); err != nil {
+			t.Error(err)
+		}
+	}
+	names, err := engine.VaultNames(t.Context(), db)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if len(names) == 0 { // the workload used the database without the engine
+		if err := db.Close(); err != nil {
+			t.Error(err)
+		}
+		return
+	}
+	s, err := engine.Open(t.Context(), db, nil)
+	if err != nil {
+		t.Fatal(err)
+	}
+	rep, err := s.Check(t.Context(), &engine.CheckOptions{ReadData: true, History: true})
+	if err != nil || len(rep.Findings) > 0 {
+		t.Errorf("check: %v, %v", rep.Findings, err)
+	}
+	if err := s.Close(); err != nil {
+		t.Error(err)
 	}
 }

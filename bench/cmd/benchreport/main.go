@@ -1,5 +1,5 @@
 // Benchreport runs every workload of package bench on every back end of this build
-// and writes RESULTS.md with its plots, results.json, and results.txt, which
+// and writes RESULTS.md with its plots, results.jsonl, and results.txt, which
 // benchstat reads (benchstat -col /backend results.txt).
 //
 // The back ends take turns: each round runs each workload on one after the other,
@@ -67,7 +67,7 @@ func parse(args []string) (*options, error) {
 	f.StringVar(&o.dir, "dir", "", "`folder` on the disk to measure; the system's folder for temporary files")
 	f.StringVar(&o.avfs, "avfs", filepath.Join("bin", "avfs"), "the avfs `program` to measure")
 	f.StringVar(&o.note, "note", "", "a `sentence` for the header")
-	f.StringVar(&o.from, "from", "", "measure nothing, write the report from this results.json `file`")
+	f.StringVar(&o.from, "from", "", "measure nothing, write the report from this results.jsonl `file`")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}

@@ -1,9 +1,11 @@
 package main
 
 import (
+	"bytes"
 	"encoding/json"
 	"errors"
 	"fmt"
+	"io"
 	"os"
 	"path/filepath"
 	"slices"
@@ -19,17 +21,45 @@ type Results struct {
 	Rounds   int            `json:"rounds"`
 	Runs     int            `json:"runs"`
 	Short    bool           `json:"short"`
-	Samples  []bench.Sample `json:"samples"`
 	Failures []string       `json:"failures,omitempty"`
+	Samples  []bench.Sample `json:"-"`
 }
 
+// resultsName is the file with everything that was measured: the Results without
+// samples on the first line, and then one sample a line.
+const resultsName = "results.jsonl"
+
 func load(path string) (*Results, error) {
-	data, err := os.ReadFile(path)
+	f, err := os.Open(path)
 	if err != nil {
 		return nil, err
 	}
-	res := &Results{}
-	return res, json.Unmarshal(data, res)
+	defer f.Close()
+	res, lines := &Results{}, json.NewDecoder(f)
+	if err := lines.Decode(res); err != nil {
+		return nil, fmt.Errorf("%s: %w", path, err)
+	}
+	for {
+		var s bench.Sample
+		err := lines.Decode(&s)
+		if errors.Is(err, io.EOF) {
+			return res, nil
+		}
+		if err != nil {
+			return nil, fmt.Errorf("%s: %w", path, err)
+		}
+		res.Samples = append(res.Samples, s)
+	}
+}
+
+func encode(res *Results) ([]byte, error) {
+	var b bytes.Buffer
+	lines := json.NewEncoder(&b)
+	err := lines.Encode(res)
+	for _, s := range res.Samples {
+		err = errors.Join(err, lines.Encode(s))
+	}
+	return b.Bytes(), err
 }
 
 // write writes the report and what it is made of into dir.
@@ -38,15 +68,15 @@ func write(res *Results, dir string) error {
 	if err := os.MkdirAll(plots, 0o755); err != nil {
 		return err
 	}
-	data, err := json.MarshalIndent(res, "", " ")
+	data, err := encode(res)
 	if err != nil {
 		return err
 	}
 	sections := sectionsOf(res)
 	files := map[string][]byte{
-		"results.json": append(data, '\n'),
-		"results.txt":  benchstat(res),
-		"RESULTS.md":   markdown(res, sections),
+		resultsName:   data,
+		"results.txt": benchstat(res),
+		"RESULTS.md":  markdown(res, sections),
 	}
 	for _, s := range sections {
 		files[filepath.Join("plots", s.slug()+".svg")] = chartOf(s).SVG()

@@ -14,7 +14,6 @@ type section struct {
 	title   string
 	unit    string   // "ms" or "MB"
 	columns []string // back ends, then what they are compared with besides
-	notes   []string
 	rows    []row
 }
 
