@@ -17,6 +17,8 @@ const (
 	// bannedByte must not stand for a table: Badger keeps keys that begin with
 	// "!badger!" for itself.
 	bannedByte = '!'
+
+	maxTableName = 64 // of package kv, in bytes
 )
 
 // catalogue says which byte stands for which table.

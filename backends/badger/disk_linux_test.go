@@ -67,13 +67,15 @@ func TestNoBusErrorOnAFullDisk(t *testing.T) {
 	for id := uint64(1); id <= 10; id++ {
 		mustPut(t, st, id, id, 1<<20)
 	}
-	crashed := filepath.Join(dir, "crashed.avfs")
-	if err := os.CopyFS(crashed, os.DirFS(path)); err == nil {
-		t.Fatal("a copy without holes fitted: the disk is larger than this test needs")
-	}
-	if err := os.RemoveAll(crashed); err != nil {
+	closed := filepath.Join(dir, "closed.avfs")
+	if err := open(t, closed, kv.Options{Create: true}).Close(); err != nil {
 		t.Fatal(err)
 	}
+	unused := open(t, filepath.Join(dir, "unused.avfs"), kv.Options{Create: true})
+	if err := unused.Close(); err != nil {
+		t.Fatal(err)
+	}
+	unused = open(t, filepath.Join(dir, "unused.avfs"), kv.Options{})
 	takeAll(t, filepath.Join(dir, "foreign"))
 	if n := free(); n != 0 {
 		t.Fatalf("%d bytes are free", n)
@@ -89,6 +91,12 @@ func TestNoBusErrorOnAFullDisk(t *testing.T) {
 	wantFull("small Update with Reclaim", put(t, st, kv.Reclaim, 11, 11, 1))
 	_, err = badger.Driver{}.Open(t.Context(), filepath.Join(dir, "new.avfs"), kv.Options{Create: true})
 	wantFull("Create", err)
+	_, err = badger.Driver{}.Open(t.Context(), closed, kv.Options{Tables: []kv.Table{nodes, digests}})
+	wantFull("Open", err)
+	wantRows(t, open(t, closed, kv.Options{ReadOnly: true}), 0)
+	if err := unused.Close(); err != nil {
+		t.Errorf("Close of a store without changes: %v", err)
+	}
 	_, err = st.(kv.Compacter).Compact(t.Context())
 	wantFull("Compact", err)
 	wantFull("Backup", st.(kv.Backuper).Backup(t.Context(), filepath.Join(dir, "backup.avfs")))

@@ -79,6 +79,16 @@ func (s *Store) hasRoom(mode kv.Mode, size int64) error {
 	return nil
 }
 
+// roomToClose returns kv.ErrNoSpace when the disk has no room for the tables that the
+// logs become, if they hold anything.
+func (s *Store) roomToClose() error {
+	n := s.wal.unflushed(s.path)
+	if n == 0 {
+		return nil
+	}
+	return needSpace(s.path, n+slackBytes)
+}
+
 // newTables counts the tables that were not merged into the tree.
 func (s *Store) newTables() (n int) {
 	for _, l := range s.db.Levels() {

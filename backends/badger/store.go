@@ -39,17 +39,17 @@ func openLocked(path string, tables kv.Tables, lock *storefile.Lock, readOnly bo
 	if err != nil {
 		return nil, err
 	}
-	if err := prepareLogs(path, logs); err != nil {
-		return nil, err
+	pure := readOnly && len(logs) == 0 && canReadOnly
+	if !pure {
+		if err := prepareLogs(path, logs); err != nil {
+			return nil, err
+		}
 	}
 	s := &Store{
 		path: path, decls: tables, readOnly: readOnly, lock: lock, gate: kv.NewGate(),
 		log: &logger{}, writerSlot: make(chan struct{}, 1),
 	}
-	o := options(path, s.log)
-	if len(logs) == 0 && canReadOnly {
-		o = o.WithReadOnly(readOnly)
-	}
+	o := options(path, s.log).WithReadOnly(pure)
 	if s.calm, err = isTight(path); err != nil {
 		return nil, err
 	}
@@ -87,7 +87,14 @@ func (s *Store) start() error {
 	if err := s.hasRoom(kv.Relaxed, 0); err != nil {
 		return err
 	}
-	return addTables(s.db, catalogue, missing)
+	size := int64(len(missing)+1) * 2 * (entryOverhead + maxTableName)
+	if err := s.wal.before(s.db, size); err != nil {
+		return err
+	}
+	if err := addTables(s.db, catalogue, missing); err != nil {
+		return err
+	}
+	return s.wal.after(s.path, size)
 }
 
 // View implements kv.Store.
@@ -204,7 +211,7 @@ func (s *Store) Close() error {
 		return nil
 	}
 	if !s.db.Opts().ReadOnly {
-		if err := needSpace(s.path, s.wal.unflushed(s.path)+slackBytes); err != nil {
+		if err := s.roomToClose(); err != nil {
 			return fmt.Errorf("close %s: %w", s.path, errors.Join(err, s.db.Sync()))
 		}
 	}

@@ -85,9 +85,9 @@ func removeEmpty(path string) error {
 }
 
 // prepareLogs makes the logs that a crash left durable and checks that the disk has
-// room for the tables that they become. Without any it checks for a little room.
+// room for the tables that they become, and for a new log.
 func prepareLogs(path string, logs []string) error {
-	need := int64(slackBytes)
+	need := int64(slackBytes + allocStep)
 	for _, name := range logs {
 		f, err := os.OpenFile(name, os.O_RDWR, 0)
 		if err != nil {
@@ -101,9 +101,6 @@ func prepareLogs(path string, logs []string) error {
 			return err
 		}
 		need += used
-	}
-	if len(logs) == 0 {
-		return nil
 	}
 	return needSpace(path, need)
 }

@@ -50,6 +50,8 @@ func openHandle(lock *storefile.Lock, readOnly bool, mapBytes int) (h *handle, e
 		PageSize:        pageSize,
 		InitialMmapSize: mapBytes,
 		ReadOnly:        readOnly,
+		// Verify needs it, and loads it without a lock where it was not loaded.
+		PreLoadFreelist: readOnly,
 		OpenFile:        func(string, int, os.FileMode) (*os.File, error) { return lock.File(), nil },
 	})
 	if err != nil {

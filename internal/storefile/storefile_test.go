@@ -72,8 +72,8 @@ func TestPublish(t *testing.T) {
 	}
 }
 
-// TestIsNoSpace checks the word for a full disk, wrapped as the system's errors are.
-func TestIsNoSpace(t *testing.T) {
+// TestSpace checks that only a full disk is taken for one, and that a folder has room.
+func TestSpace(t *testing.T) {
 	if storefile.IsNoSpace(nil) || storefile.IsNoSpace(fs.ErrExist) {
 		t.Error("any error is taken for a full disk")
 	}
