@@ -31,15 +31,15 @@ type place struct {
 	fixture string    // folder with the store to begin with; empty: none
 }
 
-func newPlace(tb testing.TB, w *bench.Workload, d kv.Driver, size int, short bool) *place {
+func newPlace(tb testing.TB, w *bench.Workload, d kv.Driver, size, base int) *place {
 	tb.Helper()
-	p := &place{env: bench.Env{Driver: d, Size: size, Short: short}}
+	p := &place{env: bench.Env{Driver: d, Size: size, Base: base}}
 	if w.Source {
 		p.env.Source = goSource(tb, size)
 	}
 	if w.Fixture != nil {
 		p.fixture = tb.TempDir()
-		if err := w.Fixture(size, short).Build(tb.Context(), d, filepath.Join(p.fixture, bench.StoreName)); err != nil {
+		if err := w.Fixture(size, base).Build(tb.Context(), d, filepath.Join(p.fixture, bench.StoreName)); err != nil {
 			tb.Fatal(err)
 		}
 	}
@@ -84,7 +84,7 @@ func BenchmarkBackends(b *testing.B) {
 // benchmark runs one workload. Only a workload of one operation gets a new store
 // for each.
 func benchmark(b *testing.B, w *bench.Workload, d kv.Driver, size int) {
-	p := newPlace(b, w, d, size, testing.Short())
+	p := newPlace(b, w, d, size, bench.Base(testing.Short()))
 	b.ResetTimer()
 	b.StopTimer()
 	if w.Reps > 1 {
@@ -133,13 +133,21 @@ func operations(b *testing.B, w *bench.Workload, p *place, n int) {
 	}
 }
 
-// TestWorkloads runs every workload once at its smallest size on every back end:
+// testSize is smaller than any size that is measured.
+func testSize(w *bench.Workload) int {
+	if w.Unit == "MiB" {
+		return 2
+	}
+	return min(100, w.Short[0])
+}
+
+// TestWorkloads runs every workload once at a small size on every back end:
 // each checks its own result, so a figure cannot come from work that was not done.
 func TestWorkloads(t *testing.T) {
 	for _, d := range backends.All() {
 		for _, w := range bench.All() {
 			t.Run(d.Name()+"/"+w.Name, func(t *testing.T) {
-				env := newPlace(t, w, d, w.Short[0], true).fresh(t)
+				env := newPlace(t, w, d, testSize(w), 1000).fresh(t)
 				s, err := bench.Measure(t.Context(), w, env)
 				if err != nil {
 					t.Fatal(err)

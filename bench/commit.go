@@ -10,9 +10,9 @@ import (
 func commitWorkloads() []*Workload {
 	ids, digests := kvTables()
 	return []*Workload{
-		commitWorkload("commit", "one update that puts rows of 100 bytes under ascending ids, into 100,000", ids,
+		commitWorkload("commit", "one update that puts rows of 100 bytes under ascending ids, into 100,000 (10,000 in a short run)", ids,
 			func(id uint64) (key, val []byte) { return kv.ID(id), value(id) }),
-		commitWorkload("commit-random", "one update that puts rows of 8 bytes under random 32-byte keys, into 100,000", digests,
+		commitWorkload("commit-random", "one update that puts rows of 8 bytes under random 32-byte keys, into 100,000 (10,000 in a short run)", digests,
 			func(id uint64) (key, val []byte) { return digest(id), kv.ID(id) }),
 	}
 }
@@ -22,13 +22,13 @@ func commitWorkload(name, what string, t kv.Table, row func(id uint64) (key, val
 	return &Workload{
 		Name: name, Section: "Durable commits", What: what, Unit: "puts", Sizes: sizes, Short: sizes,
 		Mode: kv.Durable, Durability: "each update survives power loss", Reps: 50,
-		Fixture: func(int, bool) Fixture { return kvFixture() },
+		Fixture: func(_, base int) Fixture { return kvFixture(base) },
 		Start: func(ctx context.Context, env *Env) (*Job, error) {
 			db, err := openKV(ctx, env.Driver, env.Store, false)
 			if err != nil {
 				return nil, err
 			}
-			next := uint64(kvKeys)
+			next := uint64(env.Base)
 			do := func(ctx context.Context, _ int) error {
 				first := next + 1
 				next += uint64(env.Size)

@@ -148,9 +148,9 @@ func writeBig(ctx context.Context, v *engine.Vault, name string, mib int) error 
 // readWorkloads take files out of a vault.
 func readWorkloads() []*Workload {
 	small, big := []int{1000, 10_000}, []int{64}
-	files := func(n int, _ bool) Fixture { return filesFixture(n) }
-	file := func(n int, _ bool) Fixture { return bigFixture(n) }
-	read := func(name, what, unit string, sizes []int, fixture func(int, bool) Fixture, start starter) *Workload {
+	files := func(n, _ int) Fixture { return filesFixture(n) }
+	file := func(n, _ int) Fixture { return bigFixture(n) }
+	read := func(name, what, unit string, sizes []int, fixture func(size, base int) Fixture, start starter) *Workload {
 		return &Workload{
 			Name: name, Section: sectionRead, What: what, Unit: unit, Sizes: sizes, Short: sizes[:1],
 			Durability: noWrites, Reps: 1, Fixture: fixture, Start: start,

@@ -108,32 +108,29 @@ func text(i, version int) []byte {
 	return out[:size]
 }
 
-// kvKeys is how many keys each table of the key-value fixture holds.
-const kvKeys = 100_000
-
 // ids has keys in ascending order, as nodes and chunks have; digests has random
 // ones, as the index of the chunks' digests has.
 func kvTables() (ids, digests kv.Table) {
 	return kv.Table{Name: "ids", IDs: true}, kv.Table{Name: "digests"}
 }
 
-// kvFixture has two tables of kvKeys small rows, without the engine.
-func kvFixture() Fixture {
-	return Fixture{Name: fmt.Sprintf("keys-%d", kvKeys), build: func(ctx context.Context, d kv.Driver, path string) error {
+// kvFixture has two tables of n small rows, without the engine.
+func kvFixture(n int) Fixture {
+	return Fixture{Name: fmt.Sprintf("keys-%d", n), build: func(ctx context.Context, d kv.Driver, path string) error {
 		db, err := openKV(ctx, d, path, true)
 		if err != nil {
 			return err
 		}
-		return errors.Join(fillKV(ctx, db), db.Close())
+		return errors.Join(fillKV(ctx, db, n), db.Close())
 	}}
 }
 
-func fillKV(ctx context.Context, db kv.Store) error {
+func fillKV(ctx context.Context, db kv.Store, n int) error {
 	ids, digests := kvTables()
 	const step = 10_000
-	for from := 1; from <= kvKeys; from += step {
+	for from := 1; from <= n; from += step {
 		err := db.Update(ctx, kv.Durable, func(w kv.Writer) error {
-			for id := uint64(from); id < uint64(from+step); id++ {
+			for id := uint64(from); id < uint64(min(from+step, n+1)); id++ {
 				if err := w.Put(ids, kv.ID(id), value(id)); err != nil {
 					return err
 				}

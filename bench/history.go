@@ -14,20 +14,12 @@ const (
 	eachDurable    = "each one survives power loss when it returns"
 )
 
-// historyFiles is how many files the vault has in which differences are made.
-func historyFiles(short bool) int {
-	if short {
-		return 10_000
-	}
-	return 100_000
-}
-
 // historyWorkloads keep states, compare them and bring them back.
 func historyWorkloads() []*Workload {
 	files, shortFiles := []int{1000, 100_000}, []int{1000, 10_000}
 	changes, shortChanges := []int{1, 100, 10_000}, []int{1, 100}
-	sized := func(n int, _ bool) Fixture { return filesFixture(n) }
-	fixed := func(_ int, short bool) Fixture { return filesFixture(historyFiles(short)) }
+	sized := func(n, _ int) Fixture { return filesFixture(n) }
+	fixed := func(_, base int) Fixture { return filesFixture(base) }
 	return []*Workload{
 		{
 			Name: "fork", Section: sectionHistory, What: "fork a vault of so many files",
@@ -98,7 +90,7 @@ func startChanges(ctx context.Context, env *Env) (s *engine.Store, v *engine.Vau
 	if err != nil {
 		return nil, nil, from, nil, joinClose(err, s)
 	}
-	files := pick(env.Size, historyFiles(env.Short))
+	files := pick(env.Size, env.Base)
 	change = func(ctx context.Context, version int) (engine.Root, error) {
 		if err := rewrite(ctx, v, files, version); err != nil {
 			return engine.Root{}, err

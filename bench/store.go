@@ -19,7 +19,7 @@ const (
 // storeWorkloads are about the store as a whole.
 func storeWorkloads() []*Workload {
 	files, shortFiles := []int{1000, 100_000}, []int{1000, 10_000}
-	sized := func(n int, _ bool) Fixture { return filesFixture(n) }
+	sized := func(n, _ int) Fixture { return filesFixture(n) }
 	return []*Workload{
 		{
 			Name: "gc", Section: sectionCare, What: "collect the garbage after half of so many small files were removed, and give the space back",

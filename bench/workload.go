@@ -38,7 +38,7 @@ type Workload struct {
 	Reps int
 
 	// Fixture says what the store holds at the start; nil is no store at all.
-	Fixture func(size int, short bool) Fixture
+	Fixture func(size, base int) Fixture
 	// Source says that the workload reads files of the host from Env.Source.
 	Source bool
 	// Figures lists what Job.Finish reports besides the time, and Untimed
@@ -63,7 +63,15 @@ type Env struct {
 	Store  string // path of the store: its own copy of the fixture, or not there yet
 	Source string // folder on the host with Size files, where Workload.Source is set
 	Size   int
-	Short  bool
+	Base   int // how many files or keys the fixture has, where that is not Size
+}
+
+// Base returns Env.Base for a whole or a short run.
+func Base(short bool) int {
+	if short {
+		return 10_000
+	}
+	return 100_000
 }
 
 // Job is a workload that is ready to run.

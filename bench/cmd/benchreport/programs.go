@@ -173,10 +173,7 @@ func (r *runner) interleave(ctx context.Context, name string, homes []home, size
 // lists measures ls of the top directory of a vault with many files, as a whole
 // process that opens the store and closes it.
 func (r *runner) lists(ctx context.Context) error {
-	size := 100_000
-	if r.opts.short {
-		size = 10_000
-	}
+	size := bench.Base(r.opts.short)
 	homes, err := r.homes(ctx, listBig, listVault, "0s")
 	if err != nil {
 		return err

@@ -90,9 +90,9 @@ func (r *runner) sample(ctx context.Context, w *bench.Workload, d kv.Driver, siz
 		return s, err
 	}
 	defer func() { err = errors.Join(err, os.RemoveAll(run)) }()
-	req := request{Workload: w.Name, Backend: d.Name(), Store: filepath.Join(run, bench.StoreName), Size: size, Short: r.opts.short}
+	req := request{Workload: w.Name, Backend: d.Name(), Store: filepath.Join(run, bench.StoreName), Size: size, Base: bench.Base(r.opts.short)}
 	if w.Fixture != nil {
-		fixture, err := r.fixture(ctx, w.Fixture(size, r.opts.short), d)
+		fixture, err := r.fixture(ctx, w.Fixture(size, req.Base), d)
 		if err != nil {
 			return s, err
 		}

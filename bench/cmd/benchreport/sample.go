@@ -23,7 +23,7 @@ type request struct {
 	Store    string `json:"store"`
 	Source   string `json:"source"`
 	Size     int    `json:"size"`
-	Short    bool   `json:"short"`
+	Base     int    `json:"base"`
 }
 
 // child takes the sample that in asks for and writes it to out.
@@ -40,7 +40,7 @@ func child(ctx context.Context, in io.Reader, out io.Writer) error {
 	if err != nil {
 		return err
 	}
-	s, err := bench.Measure(ctx, w, &bench.Env{Driver: d, Store: req.Store, Source: req.Source, Size: req.Size, Short: req.Short})
+	s, err := bench.Measure(ctx, w, &bench.Env{Driver: d, Store: req.Store, Source: req.Source, Size: req.Size, Base: req.Base})
 	if err != nil {
 		return err
 	}

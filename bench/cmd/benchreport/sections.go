@@ -132,10 +132,7 @@ func addPrograms(res *Results, add adder) {
 			return cellOf(res.Samples, p.name, column, 0, bytes)
 		})
 	}
-	listed := 100_000
-	if res.Short {
-		listed = 10_000
-	}
+	listed := bench.Base(res.Short)
 	for _, p := range []struct {
 		name, size, what, durability string
 		n                            int
