@@ -17,6 +17,10 @@ import (
 type VaultOptions struct {
 	// InMemory says that a store dies with the process.
 	InMemory bool
+	// MemoryUnbound says why the memory that the database takes grows with what
+	// is written. The large file is then a small one, and the bound on memory is
+	// a visible skip.
+	MemoryUnbound string
 }
 
 // vaultSuite runs the tests of vaults on the stores of one driver.

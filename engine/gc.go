@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -30,11 +31,12 @@ func (s *Store) GC(ctx context.Context) (GCReport, error) {
 		return rep, wrap(err, "gc", "")
 	}
 	if c, ok := kv.As[kv.Compacter](s.kv); ok {
-		if rep.ReclaimedBytes, err = c.Compact(ctx); err != nil {
-			return rep, wrap(err, "gc", "")
+		rep.ReclaimedBytes, err = c.Compact(ctx)
+		if errors.Is(err, kv.ErrNoSpace) {
+			err = nil // the disk has no room to make room; what was swept is free inside the store
 		}
 	}
-	return rep, nil
+	return rep, wrap(err, "gc", "")
 }
 
 func (s *Store) collect(ctx context.Context, rep *GCReport) error {
