@@ -87,8 +87,8 @@ install: build ## Copy bin/avfs to PREFIX/bin (PREFIX=/usr/local)
 deps: ## Install what the tests need
 	@scripts/install-deps test
 
-.PHONY: deps-build
-deps-demo:
+.PHONY: deps-demo
+deps-demo: ## Install what the demo needs
 	@scripts/install-deps demo
 
 .PHONY: deps-build
