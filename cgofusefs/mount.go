@@ -129,7 +129,7 @@ func (w *View) awaitUsable(ctx context.Context) error {
 		var statErr error
 		go func() { // ends with the stat, at the latest when the mount goes
 			defer close(answered)
-			_, statErr = os.Stat(w.point)
+			statErr = mountpoint.Ask(w.point)
 		}()
 		if err := w.await(ctx, answered); err != nil {
 			return err

@@ -171,7 +171,7 @@ func shellInAs(t *testing.T, who *syscall.Credential, dir, script string) string
 	cmd := exec.Command("/bin/sh", "-c", `cd "$1" || exit 9; eval "$2"`, "sh", dir, script)
 	cmd.Dir = "/"
 	cmd.Env = append(os.Environ(), "LC_ALL=C", "HOME="+t.TempDir())
-	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who, Pdeathsig: syscall.SIGKILL}
+	cmd.SysProcAttr = &syscall.SysProcAttr{Credential: who}
 	var out bytes.Buffer
 	cmd.Stdout, cmd.Stderr = &out, &out
 	mustDo(t, cmd.Start())

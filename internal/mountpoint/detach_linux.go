@@ -47,8 +47,7 @@ const deadAfter = 5 * time.Second
 func isDead(point string) bool {
 	answer := make(chan error, 1)
 	go func() { // ends with the stat, which the kernel ends when the server dies
-		var st unix.Stat_t
-		answer <- unix.Stat(point, &st)
+		answer <- Ask(point)
 	}()
 	select {
 	case err := <-answer:
@@ -56,6 +55,16 @@ func isDead(point string) bool {
 	case <-time.After(deadAfter):
 		return false
 	}
+}
+
+// Ask asks the mount on point for its top directory, and returns when it has
+// answered. A process that asks a mount of its own can be killed meanwhile.
+func Ask(point string) (err error) {
+	apart(func() {
+		var st unix.Stat_t
+		err = unix.Stat(point, &st)
+	})
+	return err
 }
 
 // Detach takes the mount off point. A mount in use is a *BusyError; with lazy set
@@ -67,7 +76,8 @@ func Detach(ctx context.Context, point string, lazy bool) error {
 		flags |= unix.MNT_DETACH
 	}
 	for wait := 2 * time.Millisecond; ; wait *= 2 {
-		err := unix.Unmount(point, flags)
+		var err error
+		apart(func() { err = unix.Unmount(point, flags) })
 		if errors.Is(err, unix.EPERM) {
 			err = detachWithHelper(ctx, point, lazy)
 		}
@@ -161,7 +171,12 @@ func abort(minor string) error {
 
 // Flush hands the kernel's unwritten pages of the mount on point, which only
 // shared mappings leave behind, to its server.
-func Flush(point string) error {
+func Flush(point string) (err error) {
+	apart(func() { err = flush(point) })
+	return err
+}
+
+func flush(point string) error {
 	fd, err := unix.Open(point, unix.O_RDONLY|unix.O_DIRECTORY|unix.O_CLOEXEC, 0)
 	if err != nil {
 		return &os.PathError{Op: "open", Path: point, Err: err}

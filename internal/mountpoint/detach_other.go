@@ -2,7 +2,10 @@
 
 package mountpoint
 
-import "errors"
+import (
+	"errors"
+	"os"
+)
 
 // Recover makes path free for a mount. Outside Linux a mount ends with its
 // server, so there is nothing to clear away.
@@ -14,6 +17,13 @@ func Abort(string) error { return errors.ErrUnsupported }
 
 // Flush hands unwritten pages to the server. Outside Linux detaching does that.
 func Flush(string) error { return nil }
+
+// Ask asks the mount on point for its top directory, and returns when it has
+// answered.
+func Ask(point string) error {
+	_, err := os.Stat(point)
+	return err
+}
 
 // Device is the device number of the mount on point; empty where it has none.
 func Device(string) (string, error) { return "", nil }

@@ -9,7 +9,9 @@ import (
 
 // OnOwnThread runs fn on a thread that shares less with the process, as flags say
 // in the terms of unshare(2), and returns when fn does. The thread is thrown away
-// afterwards. Threads that C code starts from it share what it has.
+// afterwards; a child process that asked to die with the thread that started it
+// (Pdeathsig) may so die with it. Threads that C code starts from it share what it
+// has.
 //
 // The main thread is never taken, because what /proc says of a process is what its
 // main thread has. fn runs all the same where the system refuses; then err says so.
