@@ -170,6 +170,13 @@ func TestFailureStays(t *testing.T) {
 			if data, err := content(ctx, v, a2(t, v, a.Ino)); err != nil || len(data) != 200<<10 {
 				t.Errorf("the file has %d bytes, %v", len(data), err)
 			}
+			r, err := v.Open(ctx, a.Ino, engine.OpenRead)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if err := errors.Join(r.Flush(ctx), r.Close()); err != nil {
+				t.Errorf("who only reads is told %v", err)
+			}
 			db.Arm()
 			if err := errors.Join(h.Sync(ctx), h.Flush(ctx), h.Close()); err != nil {
 				t.Errorf("afterwards: %v", err)

@@ -286,9 +286,11 @@ func (h *File) Sync(ctx context.Context) error {
 }
 
 // Flush reports why the last commit failed, if it did. On a nearly full disk it
-// commits first, so that the close of a file shows what its writes could not.
+// commits first, so that the close of a file shows what its writes could not. To
+// a handle that only reads it reports nothing: what was read was right, and a
+// program must be able to read while nothing can be written.
 func (h *File) Flush(ctx context.Context) error {
-	if err := h.usable("flush"); err != nil {
+	if err := h.usable("flush"); err != nil || h.mode&OpenWrite == 0 {
 		return err
 	}
 	if !h.v.s.space.admits(h.v.s.dirty.Load()) {
