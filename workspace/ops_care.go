@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"path/filepath"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -18,9 +19,11 @@ var OpCheck = Op[CheckRequest, engine.CheckReport]{Name: "check", Long: true,
 		return o.store.Check(ctx, &engine.CheckOptions{ReadData: req.ReadData, History: true})
 	}}
 
-// OpGC collects the garbage of a vault's store.
+// OpGC collects the garbage of a vault's store, and what processes that died left
+// beside it.
 var OpGC = Op[InVault, engine.GCReport]{Name: "gc", Long: true,
 	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) (engine.GCReport, error) {
+		sweep(filepath.Dir(o.path))
 		return o.store.GC(ctx)
 	}}
 

@@ -18,10 +18,11 @@ import (
 type Entry struct {
 	Name    string    `json:"name"`               // U+FFFD stands for bytes that are not UTF-8
 	NameB64 string    `json:"name_b64,omitempty"` // the exact bytes where Name is not exact or not plain
-	Path    string    `json:"path"`
-	Type    string    `json:"type"` // file, dir, symlink, fifo, socket, char, block
-	Mode    string    `json:"mode"` // permission bits in octal
-	Size    int64     `json:"size"` // bytes
+	Path    string    `json:"path"`               // likewise
+	PathB64 string    `json:"path_b64,omitempty"` // the exact bytes where Path is not exact or not plain
+	Type    string    `json:"type"`               // file, dir, symlink, fifo, socket, char, block
+	Mode    string    `json:"mode"`               // permission bits in octal
+	Size    int64     `json:"size"`               // bytes
 	Blocks  int64     `json:"blocks"`
 	UID     uint32    `json:"uid"`
 	GID     uint32    `json:"gid"`
@@ -104,7 +105,7 @@ func entry(ctx context.Context, t tree, p string, a engine.Attr) (Entry, error) 
 	}
 	clean := path.Clean("/" + p)
 	e.Name, e.NameB64 = exactly(path.Base(clean))
-	e.Path = strings.ToValidUTF8(clean, "\uFFFD")
+	e.Path, e.PathB64 = exactly(clean)
 	if a.IsSymlink() {
 		target, err := t.Readlink(ctx, a.Ino)
 		if err != nil {

@@ -23,9 +23,10 @@ type GrepRequest struct {
 
 // GrepMatch is one matching line.
 type GrepMatch struct {
-	Path string `json:"path"`
-	Line int    `json:"line"` // counted from 1
-	Text string `json:"text"`
+	Path    string `json:"path"`               // U+FFFD stands for bytes that are not UTF-8
+	PathB64 string `json:"path_b64,omitempty"` // the exact bytes where Path is not exact or not plain
+	Line    int    `json:"line"`               // counted from 1
+	Text    string `json:"text"`
 }
 
 // OpGrep searches files, and directories with everything below them, in path
@@ -86,9 +87,9 @@ func grepFile(ctx context.Context, t tree, p string, re *regexp.Regexp) (matches
 			return nil, nil
 		}
 		if re.Match(line) {
-			matches = append(matches, GrepMatch{
-				Path: "/" + strings.ToValidUTF8(p, "\uFFFD"), Line: n, Text: strings.ToValidUTF8(string(line), "\uFFFD"),
-			})
+			m := GrepMatch{Line: n, Text: strings.ToValidUTF8(string(line), "\uFFFD")}
+			m.Path, m.PathB64 = exactly("/" + p)
+			matches = append(matches, m)
 		}
 	}
 }

@@ -5,8 +5,10 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"fmt"
 	"io"
 	"os"
+	"strings"
 	"syscall"
 
 	"github.com/agentvfs/avfs/engine"
@@ -370,11 +372,35 @@ func (w *Workspace) Unmount(ctx context.Context, place string, force bool) (Moun
 			}
 		}
 	}
-	if len(ofVault) == 1 {
-		m := ofVault[0].Mountpoint
-		return Call(ctx, w, stores[m], OpUnmount, UnmountRequest{Mountpoint: m, Force: force}, Streams{})
+	m, err := onlyMount(place, ofVault)
+	if err != nil {
+		return MountInfo{}, err
 	}
-	return w.unmountDead(point, place)
+	if m == "" {
+		return w.unmountDead(point, place)
+	}
+	return Call(ctx, w, stores[m], OpUnmount, UnmountRequest{Mountpoint: m, Force: force}, Streams{})
+}
+
+// onlyMount chooses the place that is meant by the name of a vault: the one that
+// somebody chose, or else the one made for commands. It is empty if there is none.
+func onlyMount(vault string, mounts []MountInfo) (point string, err error) {
+	var chosen []string
+	for _, m := range mounts {
+		if m.Implicit {
+			point = m.Mountpoint
+		} else {
+			chosen = append(chosen, m.Mountpoint)
+		}
+	}
+	switch len(chosen) {
+	case 0:
+		return point, nil
+	case 1:
+		return chosen[0], nil
+	}
+	return "", &engine.Error{Kind: engine.Invalid, Op: "unmount", Path: vault,
+		Err: fmt.Errorf("the vault is mounted at %s; name one of them", strings.Join(chosen, " and "))}
 }
 
 // unmountDead clears a mount away whose owner has died.

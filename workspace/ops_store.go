@@ -70,11 +70,11 @@ func (o *Owner) settle(ctx context.Context) ([]string, error) {
 // copyStore copies src into a new store at dest, proves the copy and returns the
 // digest of both. dest appears when it is whole.
 func copyStore(ctx context.Context, src kv.Store, d kv.Driver, dest string, s Streams) (digest [32]byte, err error) {
-	tmp, err := os.MkdirTemp(filepath.Dir(dest), ".copy-*")
+	tmp, remove, err := scratch(filepath.Dir(dest))
 	if err != nil {
 		return digest, err
 	}
-	defer func() { err = errors.Join(err, os.RemoveAll(tmp)) }()
+	defer func() { err = errors.Join(err, remove()) }()
 	made := filepath.Join(tmp, filepath.Base(dest))
 	db, err := d.Open(ctx, made, kv.Options{Tables: engine.Tables(), Create: true})
 	if err != nil {
@@ -122,6 +122,9 @@ type CompactResult struct {
 // none of them may be taken. backend names the driver of the new store; empty is
 // that of the backup.
 func (w *Workspace) Restore(ctx context.Context, file, backend string, s Streams) (vaults []VaultDoc, err error) {
+	if _, err := os.Stat(file); err != nil {
+		return nil, err
+	}
 	driver, err := w.recognise(file)
 	if err != nil {
 		return nil, err
@@ -189,12 +192,12 @@ func (w *Workspace) Migrate(ctx context.Context, vault, backend string, s Stream
 	if err := w.endIdleOwner(ctx, store); err != nil {
 		return MigrateResult{}, err
 	}
-	dir, err := os.MkdirTemp(filepath.Dir(store), ".migrate-*")
+	dir, remove, err := scratch(filepath.Dir(store))
 	if err != nil {
 		return MigrateResult{}, err
 	}
 	res, err := w.migrate(ctx, store, filepath.Join(dir, filepath.Base(store)), driver, s)
-	return res, errors.Join(err, os.RemoveAll(dir))
+	return res, errors.Join(err, remove())
 }
 
 // migrate copies the store to made, proves and checks the copy, and swaps the two.

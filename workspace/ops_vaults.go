@@ -194,6 +194,10 @@ func (w *Workspace) CreateVault(ctx context.Context, name, backend string) (Vaul
 	}
 	path := w.storePath(name)
 	if _, err := os.Lstat(path); err == nil {
+		if is, err := w.recognise(path); err == nil && backend != "" && is.Name() != driver.Name() {
+			return VaultDoc{}, &engine.Error{Kind: engine.Exists, Op: "create vault", Path: name,
+				Err: fmt.Errorf("a store of that name holds its forks, on %s", is.Name())}
+		}
 		return Call(ctx, w, path, opVaultCreate, InVault{name}, Streams{})
 	}
 	release, err := w.claimNew(ctx, name, path)
@@ -245,12 +249,12 @@ func (w *Workspace) driver(name string) (kv.Driver, error) {
 
 // newStore makes a store with one vault beside its place and moves it there when
 // it is whole.
-func (w *Workspace) newStore(ctx context.Context, d kv.Driver, path, vault string) error {
-	tmp, err := os.MkdirTemp(w.vaultsDir(), ".new-*")
+func (w *Workspace) newStore(ctx context.Context, d kv.Driver, path, vault string) (err error) {
+	tmp, remove, err := scratch(w.vaultsDir())
 	if err != nil {
 		return err
 	}
-	defer os.RemoveAll(tmp)
+	defer func() { err = errors.Join(err, remove()) }()
 	made := filepath.Join(tmp, filepath.Base(path))
 	db, err := d.Open(ctx, made, kv.Options{Tables: engine.Tables(), Create: true})
 	if err != nil {

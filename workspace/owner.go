@@ -105,16 +105,7 @@ func (w *Workspace) open(path string) (*Owner, error) {
 		o.refs++
 		return o, nil
 	}
-	driver, err := w.recognise(path)
-	if err != nil {
-		return nil, err
-	}
-	ctx, cancel := context.WithCancel(context.Background())
-	cancel() // a cancelled context does not wait for the lock
-	db, err := driver.Open(ctx, path, kv.Options{Tables: engine.Tables()})
-	if unwritable(err) {
-		db, err = driver.Open(ctx, path, kv.Options{Tables: engine.Tables(), ReadOnly: true})
-	}
+	driver, db, err := w.openDatabase(path)
 	if err != nil {
 		return nil, err
 	}
@@ -128,6 +119,41 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	}
 	w.owners[path] = o
 	return o, nil
+}
+
+// openDatabase finds the back end of a store and opens it, without waiting for who
+// has it. A migration may put another store in its place meanwhile; then what was
+// seen of the old one counts for nothing.
+func (w *Workspace) openDatabase(path string) (kv.Driver, kv.Store, error) {
+	for {
+		before, err := os.Stat(path)
+		if err != nil {
+			return nil, nil, err
+		}
+		driver, db, err := w.openFound(path)
+		if after, serr := os.Stat(path); serr != nil || os.SameFile(before, after) {
+			return driver, db, err
+		}
+		if err == nil {
+			if err := db.Close(); err != nil {
+				return nil, nil, err
+			}
+		}
+	}
+}
+
+func (w *Workspace) openFound(path string) (kv.Driver, kv.Store, error) {
+	driver, err := w.recognise(path)
+	if err != nil {
+		return nil, nil, err
+	}
+	ctx, cancel := context.WithCancel(context.Background())
+	cancel() // a cancelled context does not wait for the lock
+	db, err := driver.Open(ctx, path, kv.Options{Tables: engine.Tables()})
+	if unwritable(err) {
+		db, err = driver.Open(ctx, path, kv.Options{Tables: engine.Tables(), ReadOnly: true})
+	}
+	return driver, db, err
 }
 
 // unwritable reports whether err says that nothing can be written where the store

@@ -49,11 +49,15 @@ func runScripts(t *testing.T, backend string, fuse error) {
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("AVFS_BACKEND", backend)
+			env.Setenv("OTHER_BACKEND", other(backend))
 			return setup(env)
 		},
 		Condition: func(cond string) (bool, error) {
-			if cond == "fuse" {
+			switch cond {
+			case "fuse":
 				return fuse == nil, nil
+			case "other": // the build has another back end
+				return other(backend) != backend, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -66,6 +70,16 @@ func runScripts(t *testing.T, backend string, fuse error) {
 			"within":   cmdWithin,
 		},
 	})
+}
+
+// other is another back end of the build, if there is one.
+func other(backend string) string {
+	for _, name := range backends.Names() {
+		if name != backend {
+			return name
+		}
+	}
+	return backend
 }
 
 func setup(env *testscript.Env) error {
