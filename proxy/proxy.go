@@ -157,6 +157,14 @@ func (p *Proxy) refused(ctx context.Context, env *Envelope, req *Request) {
 	env.Error = workspace.NewFault(err)
 }
 
+// NotReady is the envelope of an execution for which there is no proxy, because of
+// err.
+func NotReady(req Request, err error) *Envelope {
+	env := newEnvelope(ulid.Make().String(), &req)
+	env.fail(err)
+	return env
+}
+
 func (p *Proxy) failed(env *Envelope, err error) *Envelope {
 	env.fail(err)
 	p.enter(Failed)

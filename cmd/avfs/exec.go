@@ -40,13 +40,9 @@ func (c *execCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	w, err := a.workspace()
+	w, rules, err := a.rules()
 	if err != nil {
-		return err
-	}
-	rules, err := loadPolicy(w)
-	if err != nil {
-		return err
+		return a.reportExec(proxy.NotReady(req, err), nil)
 	}
 	ctx, signals := newRelay(a.ctx)
 	defer signals.close()
@@ -58,15 +54,33 @@ func (c *execCmd) run(a *app) error {
 		}
 	}}
 	if a.flags.JSON {
-		env := p.Exec(ctx, req)
-		return a.endExec(env, a.printJSON(env))
+		return a.reportExec(p.Exec(ctx, req), nil)
 	}
 	surviveBrokenPipe()
 	out := &live{out: a.stdout, err: a.stderr, broken: func() { signals.pass(brokenPipe) }}
 	req.Stdout, req.Stderr = out.stdout, out.stderr
 	env := p.Exec(ctx, req)
+	return a.reportExec(env, out.fail)
+}
+
+// rules opens the workspace and reads the policy.
+func (a *app) rules() (*workspace.Workspace, *policy.Policy, error) {
+	w, err := a.workspace()
+	if err != nil {
+		return nil, nil, err
+	}
+	rules, err := loadPolicy(w)
+	return w, rules, err
+}
+
+// reportExec tells how an execution went and gives the exit code. output says why
+// what the command printed could not be passed on.
+func (a *app) reportExec(env *proxy.Envelope, output error) error {
+	if a.flags.JSON {
+		return a.endExec(env, a.printJSON(env))
+	}
 	a.summarise(env)
-	return a.endExec(env, out.fail)
+	return a.endExec(env, output)
 }
 
 // endExec gives the exit code. Output that could not be written is a failure of
