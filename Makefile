@@ -32,8 +32,9 @@ build: deps-build ## Build bin/avfs
 	$(GO_BUILD) -o bin/ ./cmd/avfs
 
 .PHONY: test
-test: deps format vet ## Install what is missing and run all tests with the race detector
-	$(GO_TEST) -race ./...
+test: deps format vet ## Install what is missing and run all tests: in short form with the race detector, then in full
+	$(GO_TEST) -race -short ./...
+	$(GO_TEST) ./...
 
 .PHONY: test-short
 test-short: deps format vet ## The same without the long tests and the race detector
