@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"sort"
+	"strings"
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
@@ -119,8 +120,32 @@ func (o *Owner) use(ctx context.Context, vault string, readOnly bool) (point str
 			return "", nil, err
 		}
 	}
+	if m.info.Vault != vault || m.info.ReadOnly != readOnly {
+		return "", nil, &engine.Error{Kind: engine.Busy, Op: "mount", Path: vault,
+			Err: fmt.Errorf("another mount, of vault %s, is in its place at %s", m.info.Vault, point)}
+	}
 	o.addUser(m, 1)
 	return point, func() { o.addUser(m, -1) }, nil
+}
+
+// clearDead takes away the mounts for commands that an owner left which died, and
+// their directories. What cannot be cleared is left to who mounts there next.
+func (o *Owner) clearDead() {
+	dir := filepath.Dir(o.w.MountPoint("", false))
+	entries, err := os.ReadDir(dir)
+	if err != nil || o.w.cfg.Mounter == nil {
+		return // no command ever ran
+	}
+	for _, e := range entries {
+		_, store, err := o.w.Locate(strings.TrimSuffix(e.Name(), readOnlySuffix))
+		if err != nil || store != o.path {
+			continue
+		}
+		point := filepath.Join(dir, e.Name())
+		if o.w.cfg.Mounter.Recover(point) == nil {
+			_ = os.Remove(point) // somebody may have put something there
+		}
+	}
 }
 
 func (o *Owner) addUser(m *mount, n int) {

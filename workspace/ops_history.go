@@ -76,8 +76,28 @@ var OpCheckpointRestore = Op[CheckpointRequest, engine.RestoreResult]{Name: "che
 		if err != nil {
 			return engine.RestoreResult{}, err
 		}
+		if err := known(ctx, req.Paths, v, o.store.Snapshot(cp.Root)); err != nil {
+			return engine.RestoreResult{}, err
+		}
 		return v.Restore(ctx, cp.Root, &engine.RestoreOptions{Paths: texts(req.Paths), ID: cp.ID})
 	}}
+
+// known fails with NotFound for a path that none of the states has: it is a
+// mistake, not a path where nothing differs.
+func known(ctx context.Context, paths []Path, states ...tree) error {
+	for _, p := range texts(paths) {
+		var err error
+		for _, t := range states {
+			if _, err = t.Resolve(ctx, p, false); err == nil {
+				break
+			}
+		}
+		if engine.KindOf(err) == engine.NotFound || engine.KindOf(err) == engine.NotDirectory {
+			return &engine.Error{Kind: engine.NotFound, Op: "restore", Path: p, Err: errors.New("no such file or directory, now or in the checkpoint")}
+		}
+	}
+	return nil
+}
 
 // UndoRequest asks to take back the newest change.
 type UndoRequest struct {

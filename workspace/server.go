@@ -44,6 +44,7 @@ func (w *Workspace) Serve(ctx context.Context, path string, opts ServeOptions) (
 		return err
 	}
 	defer func() { err = errors.Join(err, o.release()) }()
+	o.clearDead()
 	l, err := listen(path)
 	if err != nil {
 		return err

@@ -98,10 +98,14 @@ func (w *Workspace) vaultsDir() string { return filepath.Join(w.cfg.Home, "vault
 // MountPoint is where a vault is mounted when nobody says where.
 func (w *Workspace) MountPoint(vault string, readOnly bool) string {
 	if readOnly {
-		vault += ".ro"
+		vault += readOnlySuffix
 	}
 	return filepath.Join(w.cfg.Home, "mnt", vault)
 }
+
+// readOnlySuffix tells the place of a read-only mount from that of the other one,
+// and from that of any other vault: no name has such a character.
+const readOnlySuffix = "@ro"
 
 func (w *Workspace) storePath(name string) string {
 	return filepath.Join(w.vaultsDir(), name+storeSuffix)
