@@ -96,9 +96,17 @@ func (r *remote) info(ctx context.Context) (OwnerInfo, error) {
 	return info, json.NewDecoder(resp.Body).Decode(&info)
 }
 
-// stop asks the owner to end.
-func (r *remote) stop(ctx context.Context) error {
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner/v1/stop", nil)
+// errInUse says that an owner goes on because somebody needs it.
+var errInUse = errors.New("the owner of the store is in use")
+
+// stop asks the owner to end. With idle it fails with errInUse while somebody
+// needs it.
+func (r *remote) stop(ctx context.Context, idle bool) error {
+	url := "http://owner" + stopPath
+	if idle {
+		url += "?" + ifIdle
+	}
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
 	if err != nil {
 		return err
 	}
@@ -106,7 +114,10 @@ func (r *remote) stop(ctx context.Context) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotStarted, err)
 	}
-	return resp.Body.Close()
+	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusConflict {
+		return err
+	}
+	return errInUse
 }
 
 // errNotStarted says that the owner ended before it took the request.

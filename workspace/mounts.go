@@ -219,6 +219,20 @@ func (o *Owner) endIfIdle(ctx context.Context) bool {
 	return o.closing
 }
 
+// closeIfIdle has the owner take no more operations, unless one is under way or a
+// mount is needed.
+func (o *Owner) closeIfIdle() bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	for _, m := range o.mounts {
+		if !m.info.Implicit || m.users > 0 {
+			return false
+		}
+	}
+	o.closing = o.closing || o.busy == 0
+	return o.closing
+}
+
 // close has the owner take no more operations.
 func (o *Owner) close() {
 	o.mu.Lock()

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"time"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -269,11 +270,28 @@ func (w *Workspace) endIdleOwner(ctx context.Context, store string) error {
 				return &engine.Error{Kind: engine.Busy, Op: "migrate", Path: m.Vault, Err: fmt.Errorf("it is mounted at %s", m.Mountpoint)}
 			}
 		}
-		if _, err := w.StopOwner(ctx, store); err != nil {
+		if err := w.stopWhenIdle(ctx, store); err != nil {
 			return err
 		}
 	}
 	return nil
+}
+
+// stopWhenIdle waits for operations that are under way, but not for long: a
+// command may run for hours.
+func (w *Workspace) stopWhenIdle(ctx context.Context, store string) error {
+	deadline := time.Now().Add(w.cfg.LockWait)
+	for {
+		_, err := w.stopOwner(ctx, store, true)
+		if !errors.Is(err, errInUse) {
+			return err
+		}
+		if perr := pause(ctx, deadline, store); perr != nil && ctx.Err() != nil {
+			return perr
+		} else if perr != nil {
+			return &engine.Error{Kind: engine.Busy, Op: "migrate", Path: store, Err: errors.New("a command runs in one of its vaults")}
+		}
+	}
 }
 
 // checkStore opens a store and checks it.

@@ -356,6 +356,12 @@ func (w *Workspace) DeleteVault(ctx context.Context, vault string) (DeleteResult
 // store, and reports whether there was one. Operations under way may go on for a
 // few seconds.
 func (w *Workspace) StopOwner(ctx context.Context, store string) (stopped bool, err error) {
+	return w.stopOwner(ctx, store, false)
+}
+
+// stopOwner is StopOwner; with idle it fails with errInUse while somebody needs
+// the owner.
+func (w *Workspace) stopOwner(ctx context.Context, store string, idle bool) (stopped bool, err error) {
 	deadline := time.Now().Add(w.cfg.LockWait + shutdownWait)
 	for {
 		r := dial(ctx, store)
@@ -363,7 +369,7 @@ func (w *Workspace) StopOwner(ctx context.Context, store string) (stopped bool, 
 			break
 		}
 		stopped = true
-		if err := r.stop(ctx); err != nil && !errors.Is(err, errNotStarted) {
+		if err := r.stop(ctx, idle); err != nil && !errors.Is(err, errNotStarted) {
 			return true, err
 		}
 		if err := pause(ctx, deadline, store); err != nil {

@@ -140,6 +140,8 @@ const (
 	headerProtocol = "Avfs-Protocol"
 	headerExec     = "Avfs-Exec" // the exec that the caller runs in
 	opPrefix       = "/v1/op/"
+	stopPath       = "/v1/stop"
+	ifIdle         = "idle" // the query of a stop that is only for an owner which nobody needs
 )
 
 // ServeHTTP answers one request. The two without a version of the protocol work
@@ -151,7 +153,11 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 	case r.Method == http.MethodGet && r.URL.Path == "/v1/owner":
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(s.o.Info()) // a client that is gone needs no answer
-	case r.Method == http.MethodPost && r.URL.Path == "/v1/stop":
+	case r.Method == http.MethodPost && r.URL.Path == stopPath:
+		if r.URL.RawQuery == ifIdle && !s.o.closeIfIdle() {
+			rw.WriteHeader(http.StatusConflict)
+			return
+		}
 		s.stop()
 	case s.o.begin():
 		defer s.o.end()
