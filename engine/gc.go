@@ -18,15 +18,18 @@ type GCReport struct {
 	ReclaimedBytes int64 `json:"reclaimed_bytes"` // given back to the file system, as the back end measures it
 }
 
-// GC deletes every node and chunk that no vault, fork point, checkpoint, timeline
-// entry, running command or open file refers to, and gives the space back. It may
-// be cut short at any moment: what is left is found by the next one. Commits wait
-// while it marks, not while it sweeps.
+// GC commits and deletes every node and chunk that no vault, fork point,
+// checkpoint, timeline entry, running command or open file refers to, and gives the
+// space back. It may be cut short at any moment: what is left is found by the next
+// one. Commits wait while it marks, not while it sweeps.
 func (s *Store) GC(ctx context.Context) (GCReport, error) {
 	s.care.Lock()
 	defer s.care.Unlock()
 	var rep GCReport
-	err := s.collect(ctx, &rep)
+	err := s.commitPending(ctx)
+	if err == nil {
+		err = s.collect(ctx, &rep)
+	}
 	if err != nil {
 		return rep, wrap(err, "gc", "")
 	}
@@ -37,6 +40,18 @@ func (s *Store) GC(ctx context.Context) (GCReport, error) {
 		}
 	}
 	return rep, wrap(err, "gc", "")
+}
+
+// commitPending commits every vault, so that what was removed a moment ago is
+// garbage already. A full disk is no reason not to make room on it.
+func (s *Store) commitPending(ctx context.Context) error {
+	for _, v := range s.allVaults() {
+		_, err := v.Commit(ctx, false)
+		if err != nil && KindOf(err) != NoSpace && KindOf(err) != Closed {
+			return err
+		}
+	}
+	return nil
 }
 
 func (s *Store) collect(ctx context.Context, rep *GCReport) error {

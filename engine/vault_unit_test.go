@@ -388,3 +388,21 @@ func TestHeldChunks(t *testing.T) {
 	}
 	sound(t, st, "afterwards")
 }
+
+// TestGCAfterRemoval collects what was removed a moment ago, before any commit.
+func TestGCAfterRemoval(t *testing.T) {
+	ctx := context.Background()
+	st, v, _ := newVault(t, quietOptions())
+	put(t, v, "kept", strings.Repeat("kept", 10_000))
+	put(t, v, "big", strings.Repeat("big", 100_000))
+	if _, err := v.Commit(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Unlink(ctx, engine.RootIno, "big"); err != nil {
+		t.Fatal(err)
+	}
+	if rep, err := st.GC(ctx); err != nil || rep.LiveChunks != 1 {
+		t.Errorf("%d chunks are alive, want 1, %v", rep.LiveChunks, err)
+	}
+	sound(t, st, "afterwards")
+}
