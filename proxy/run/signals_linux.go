@@ -16,7 +16,8 @@ import (
 // that it handles itself: one that is ignored here, such as SIGHUP under nohup or
 // SIGINT in a shell's background job, stays ignored in the child, and so does a
 // blocked one stay blocked. So for the moment of the fork ignored signals get a
-// handler, and this thread's mask is empty. The caller serialises calls.
+// handler, and this thread's mask is empty. Signals 32 and 33 belong to the C
+// library and stay as they are. The caller serialises calls.
 func withDefaultSignals(fork func() error) error {
 	runtime.LockOSThread()
 	defer runtime.UnlockOSThread()

@@ -174,8 +174,13 @@ func TestDefaultSignals(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	const none = "0000000000000000"
-	if want := "SigBlk:\t" + none + "\nSigIgn:\t" + none + "\n"; string(text) != want {
+	var blocked, ignored uint64
+	if _, err := fmt.Sscanf(string(text), "SigBlk:\t%x\nSigIgn:\t%x\n", &blocked, &ignored); err != nil {
+		t.Fatalf("%v in %q", err, text)
+	}
+	// Signals 32 and 33 are the C library's own: its posix_spawn, with which make
+	// starts programs, leaves them ignored, and it sets them up where it needs them.
+	if ignored &^= 1<<31 | 1<<32; blocked != 0 || ignored != 0 {
 		t.Errorf("%s", text)
 	}
 }
