@@ -32,8 +32,12 @@ build: deps-build ## Build bin/avfs
 	$(GO_BUILD) -o bin/ ./cmd/avfs
 
 .PHONY: test
-test: deps format vet ## Install what is missing and run all tests: in short form with the race detector, then in full
-	$(GO_TEST) -race -short ./...
+test: deps format vet ## Install what is missing and run the tests in short form, with the race detector but for the mount
+	$(GO_TEST) -race -short $$(go list -tags '$(TAGS)' ./... | grep -v '/cgofusefs$$')
+	$(GO_TEST) -short ./cgofusefs
+
+.PHONY: test-long
+test-long: deps format vet ## Run all tests in full: crash loops, large files, many seeds
 	$(GO_TEST) ./...
 
 .PHONY: test-short
