@@ -32,9 +32,9 @@ build: deps-build ## Build bin/avfs
 	$(GO_BUILD) -o bin/ ./cmd/avfs
 
 .PHONY: test
-test: deps format vet ## Install what is missing and run the tests in short form, with the race detector but for the mount
+test: deps format vet ## Install what is missing and run the tests in short form, with the race detector but for the mount and the process runner
 	$(GO_TEST) -race -short $$(go list -tags '$(TAGS)' ./... | grep -v '/cgofusefs$$')
-	$(GO_TEST) -short ./cgofusefs
+	$(GO_TEST) -short -p 1 ./cgofusefs ./proxy/run
 
 .PHONY: test-long
 test-long: deps format vet ## Run all tests in full: crash loops, large files, many seeds
