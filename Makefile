@@ -33,7 +33,7 @@ build: deps-build ## Build bin/avfs
 
 .PHONY: test
 test: deps format vet ## Install what is missing and run the tests in short form, with the race detector but for the mount and the process runner
-	$(GO_TEST) -race -short $$(go list -tags '$(TAGS)' ./... | grep -v '/cgofusefs$$')
+	$(GO_TEST) -race -short $$(go list -tags '$(TAGS)' ./... | grep -vE '/(cgofusefs|proxy/run)$$')
 	$(GO_TEST) -short -p 1 ./cgofusefs ./proxy/run
 
 .PHONY: test-long
