@@ -133,9 +133,12 @@ const pageSize = 4096
 // isMappedPage reports whether a write through an append handle comes from a
 // shared mapping of the file: the kernel writes such pages back through any
 // writable handle of the file. They are whole pages within the file, whereas what
-// a program appends is meant to start at the end.
+// a program appends is meant to start at the end. That alone does not tell them
+// from the append of a kernel that has not seen another name's append yet; but the
+// kernel writes pages back in nobody's name, process 0. A program outside our
+// process namespace has that number, too, so neither sign is enough.
 func (b *vaultFS) isMappedPage(ctx context.Context, h *handle, p []byte, off int64) bool {
-	if off%pageSize != 0 {
+	if _, _, pid := fuse.Getcontext(); pid != 0 || off%pageSize != 0 {
 		return false
 	}
 	a, err := h.file.Stat(ctx)
@@ -176,9 +179,7 @@ func (b *vaultFS) Release(_ string, fh uint64) int {
 			return &engine.Error{Kind: engine.BadHandle, Op: "release"}
 		}
 		err := h.file.Close()
-		if err != nil {
-			b.faults.add(err)
-		}
+		b.svc.Fault(err)
 		if last {
 			b.orphans.closed(h.ino)
 		}

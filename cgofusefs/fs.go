@@ -4,15 +4,12 @@ package cgofusefs
 
 import (
 	"context"
-	"errors"
-	"fmt"
-	"runtime/debug"
 	"strings"
-	"sync"
 	"sync/atomic"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/internal/posix"
+	"github.com/agentvfs/avfs/internal/view"
 	"github.com/winfsp/cgofuse/fuse"
 )
 
@@ -29,10 +26,7 @@ type vaultFS struct {
 	handles   handleTable
 	orphans   orphanTable
 	kept      keptTable
-
-	gate   sync.RWMutex // held shared by every operation; guards ended
-	ended  bool         // nothing may touch the vault any more
-	faults faults
+	svc       *view.Service
 }
 
 var (
@@ -45,17 +39,16 @@ var (
 )
 
 func newVaultFS(v *engine.Vault, readOnly bool) *vaultFS {
-	return &vaultFS{v: v, readOnly: readOnly, handles: newHandleTable(), orphans: newOrphanTable(), kept: newKeptTable()}
+	return &vaultFS{v: v, svc: view.NewService(v), readOnly: readOnly, handles: newHandleTable(), orphans: newOrphanTable(), kept: newKeptTable()}
 }
 
 // do runs one operation. Requests of the kernel have no deadline, and libfuse does
 // not tell us of interruptions, hence the background context.
 func (b *vaultFS) do(op string, fn func(ctx context.Context) error) (errc int) {
-	b.gate.RLock()
-	defer b.gate.RUnlock()
-	if b.ended {
+	if !b.svc.Enter() {
 		return -fuse.ENOTCONN
 	}
+	defer b.svc.Leave()
 	defer b.catch(op, &errc)
 	return -errnoOf(fn(context.Background()))
 }
@@ -71,57 +64,16 @@ func (b *vaultFS) change(op string, fn func(ctx context.Context) error) int {
 func errnoOf(err error) int { return numberOf(posix.CodeOf(err)) }
 
 // catch keeps a panic from getting lost: cgofuse would turn it into EIO without a
-// word. The mount goes on and reports it at the end.
+// word.
 func (b *vaultFS) catch(op string, errc *int) {
 	if r := recover(); r != nil {
-		b.faults.add(fmt.Errorf("%s: panic: %v\n%s", op, r, debug.Stack()))
+		b.svc.Panicked(op, r)
 		*errc = -fuse.EIO
 	}
 }
 
-// shut ends all service: later operations fail, handles that the kernel has not
-// given back are closed, and everything is committed durably. Further calls only
-// report again.
-func (b *vaultFS) shut() error {
-	b.gate.Lock()
-	defer b.gate.Unlock()
-	if b.ended {
-		return b.faults.err()
-	}
-	b.ended = true
-	for _, file := range b.handles.drain() {
-		if err := file.Close(); err != nil {
-			b.faults.add(err)
-		}
-	}
-	if _, err := b.v.Commit(context.Background(), true); err != nil {
-		b.faults.add(err)
-	}
-	return b.faults.err()
-}
-
-// maxFaults bounds what a mount that lives long remembers.
-const maxFaults = 16
-
-// faults gathers what went wrong and could not be told to any program.
-type faults struct {
-	mu    sync.Mutex // guards first
-	first []error
-}
-
-func (f *faults) add(err error) {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	if len(f.first) < maxFaults {
-		f.first = append(f.first, err)
-	}
-}
-
-func (f *faults) err() error {
-	f.mu.Lock()
-	defer f.mu.Unlock()
-	return errors.Join(f.first...)
-}
+// shut ends all service.
+func (b *vaultFS) shut() error { return b.svc.Shut(b.handles.drain) }
 
 // Init is called once the kernel has said hello.
 func (b *vaultFS) Init() { b.onInit() }

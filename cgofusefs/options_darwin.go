@@ -10,16 +10,13 @@ import (
 
 // mountOptions are the library's command-line words for a mount of v.
 func mountOptions(v *engine.Vault, opts *Options) ([]string, error) {
-	name, volume := opts.FSName, opts.VolumeName
-	if name == "" {
-		name = "avfs:" + v.Name()
-	}
+	volume := opts.VolumeName
 	if volume == "" {
 		volume = v.Name()
 	}
 	words := []string{
 		"-o", "default_permissions", "-o", "use_ino",
-		"-o", "fsname=" + name, "-o", "volname=" + volume,
+		"-o", "fsname=" + opts.Source(v), "-o", "volname=" + volume,
 		"-o", "attr_timeout=0,entry_timeout=0,negative_timeout=0",
 	}
 	others := os.Geteuid() == 0

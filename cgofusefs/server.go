@@ -10,11 +10,20 @@ import (
 	"unsafe"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/view"
 	"github.com/winfsp/cgofuse/fuse"
 )
 
-// newServer prepares the library to serve v at point. Nothing happens before run.
-func newServer(v *engine.Vault, point string, words []string, readOnly bool) *server {
+// plan prepares the library to serve v. Nothing happens before Run.
+func plan(v *engine.Vault, opts *Options) (func(point string) *view.Server, error) {
+	words, err := mountOptions(v, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(point string) *view.Server { return newServer(v, point, words, opts.ReadOnly) }, nil
+}
+
+func newServer(v *engine.Vault, point string, words []string, readOnly bool) *view.Server {
 	ops := newVaultFS(v, readOnly)
 	host := fuse.NewFileSystemHost(ops)
 	host.SetUseIno(true)
@@ -27,20 +36,22 @@ func newServer(v *engine.Vault, point string, words []string, readOnly bool) *se
 	var dir workingDir
 	ops.onInit = func() {
 		releaseSignals(host)
-		if err := dir.back(); err != nil {
-			ops.faults.add(err)
-		}
+		ops.svc.Fault(dir.back())
 		once.Do(func() { close(ready) })
 	}
-	return &server{
-		ready: ready,
-		run: func() (served bool) {
+	return &view.Server{
+		Ready: ready,
+		Run: func() error {
+			served := false
 			dir.run(func() { served = host.Mount(point, words) })
-			return served
+			if !served {
+				return ErrRefused // it has written its reason to standard error
+			}
+			return nil
 		},
-		shut:      ops.shut,
-		rootCalls: ops.rootCalls.Load,
-		stop:      host.Unmount,
+		Shut:      ops.shut,
+		RootCalls: ops.rootCalls.Load,
+		Stop:      host.Unmount,
 	}
 }
 

@@ -6,23 +6,13 @@ import (
 	"errors"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/view"
 )
 
-// errNoCgo is why a build without cgo cannot mount: the library is C.
-var errNoCgo = errors.New("this program was built without cgo (CGO_ENABLED=0); a build with cgo can mount")
+// errNoCgo is why a build without cgo cannot use the library, which is C.
+var errNoCgo = errors.New("this program was built without cgo (CGO_ENABLED=0); a build with cgo can mount with libfuse")
 
 func probeLibrary() error { return errNoCgo }
 
-func mountOptions(*engine.Vault, *Options) ([]string, error) { return nil, errNoCgo }
-
-// newServer is never reached, because Available fails first.
-func newServer(*engine.Vault, string, []string, bool) *server {
-	ready := make(chan struct{})
-	return &server{
-		ready:     ready,
-		run:       func() bool { return false },
-		shut:      func() error { return errNoCgo },
-		rootCalls: func() uint64 { return 0 },
-		stop:      func() bool { return false },
-	}
-}
+// plan is never reached, because Available fails first.
+func plan(*engine.Vault, *Options) (func(string) *view.Server, error) { return nil, errNoCgo }

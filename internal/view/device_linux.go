@@ -1,4 +1,4 @@
-package cgofusefs
+package view
 
 import (
 	"errors"
@@ -8,9 +8,9 @@ import (
 	"os/exec"
 )
 
-// probeDevice checks what the library needs of the system, because the library
-// itself only writes to standard error.
-func probeDevice() error {
+// ProbeDevice checks what a mount needs of the system. Anyone but root also needs
+// the setuid program helper, which the package named pkg installs.
+func ProbeDevice(helper, pkg string) error {
 	dev, err := os.OpenFile("/dev/fuse", os.O_RDWR, 0)
 	switch {
 	case err == nil:
@@ -27,8 +27,8 @@ func probeDevice() error {
 	if os.Geteuid() == 0 {
 		return nil
 	}
-	if _, err := exec.LookPath(helperProgram); err != nil {
-		return fmt.Errorf("%w: mounting without root's rights needs it; install the package %s", err, fusePackage)
+	if _, err := exec.LookPath(helper); err != nil {
+		return fmt.Errorf("%w: mounting without root's rights needs it; install the package %s", err, pkg)
 	}
 	return nil
 }

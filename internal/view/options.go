@@ -1,4 +1,6 @@
-package cgofusefs
+package view
+
+import "github.com/agentvfs/avfs/engine"
 
 // Options tunes a mount. The zero value and nil are the defaults.
 type Options struct {
@@ -18,7 +20,15 @@ type Options struct {
 	VolumeName string
 	// Debug lets the library write every request to standard error.
 	Debug bool
-	// ExtraOptions are passed to the library as they are, each as one
-	// command-line word.
+	// ExtraOptions are passed to the library as they are: to libfuse each as
+	// one command-line word, to the kernel each as one mount option.
 	ExtraOptions []string
+}
+
+// Source is what the table of mounts shows as the source of v.
+func (o *Options) Source(v *engine.Vault) string {
+	if o.FSName != "" {
+		return o.FSName
+	}
+	return "avfs:" + v.Name()
 }

@@ -1,0 +1,288 @@
+package view
+
+import (
+	"context"
+	"errors"
+	"fmt"
+	"os"
+	"sync"
+	"time"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/mountpoint"
+)
+
+// ErrUnavailable says that this machine or this build cannot mount. The error
+// that wraps it says what to install or permit.
+var ErrUnavailable = errors.New("mounting is not available")
+
+// ErrRefused says that the FUSE library or the kernel would not mount. libfuse
+// writes its reason to standard error.
+var ErrRefused = errors.New("the system refused the mount")
+
+// BusyError says who keeps a mount from being unmounted.
+type BusyError = mountpoint.BusyError
+
+// View is a vault that is visible as a directory.
+type View struct {
+	point   string
+	created bool // Mount made the directory
+	vault   *engine.Vault
+	srv     *Server
+	device  string // as mountpoint.Device gave it; for Abort
+
+	unmounting sync.Mutex // held by Unmount
+	remove     sync.Once  // removes a created directory
+	done       chan struct{}
+	err        error // why serving ended; written before done is closed
+}
+
+// Server is what runs behind a view: a FUSE library calling a binding's operations.
+type Server struct {
+	Ready     <-chan struct{} // closed once the kernel has said hello
+	Run       func() error    // serves until the mount is gone; an error: it never came up, or why it ended
+	Shut      func() error    // ends all service: closes every handle, commits durably; again: only reports
+	RootCalls func() uint64   // how often the top directory has been asked for; nil: the mount is in place before Ready
+	Stop      func() bool     // asks the library to end, where it can be asked
+}
+
+// Driver is a binding, as the life of a view needs it.
+type Driver struct {
+	// Available is nil, or returns an error that wraps ErrUnavailable.
+	Available func() error
+	// Plan checks the options of a mount of v. Nothing happens before the
+	// returned function is given the mount point, and then Run is called.
+	Plan func(v *engine.Vault, opts *Options) (func(point string) *Server, error)
+}
+
+// Mount makes v visible at point and returns once a stat through the mount gets
+// its answer from v. A missing directory is made, and removed at the unmount; what
+// a dead process left mounted there is cleared away. ctx bounds the wait for the
+// mount, not its life. The caller keeps v open until Done.
+func Mount(ctx context.Context, d *Driver, v *engine.Vault, point string, opts *Options) (*View, error) {
+	if err := d.Available(); err != nil {
+		return nil, err
+	}
+	if opts == nil {
+		opts = &Options{}
+	}
+	if err := mountpoint.Recover(point); err != nil {
+		return nil, err
+	}
+	start, err := d.Plan(v, opts)
+	if err != nil {
+		return nil, err
+	}
+	full, created, err := mountpoint.Prepare(point, opts.AllowNonEmpty)
+	if err != nil {
+		return nil, err
+	}
+	w := &View{point: full, created: created, vault: v, srv: start(full), done: make(chan struct{})}
+	go w.serve() // ends when the mount is gone
+	if err := w.awaitUsable(ctx); err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
+	if w.device, err = mountpoint.Device(full); err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
+	return w, nil
+}
+
+// serve runs the library until the mount is gone, and cleans up.
+func (w *View) serve() {
+	failed := w.srv.Run()
+	err := w.srv.Shut()
+	select {
+	case <-w.srv.Ready: // then it only means that the kernel cut the connection
+	default:
+		if failed != nil {
+			err = errors.Join(failed, err)
+		}
+	}
+	w.removePoint()
+	w.err = err
+	close(w.done)
+}
+
+// awaitUsable returns once a stat of the mount point has reached our server.
+func (w *View) awaitUsable(ctx context.Context) error {
+	if err := w.await(ctx, w.srv.Ready); err != nil {
+		return err
+	}
+	for {
+		before := w.rootCalls()
+		answered := make(chan struct{})
+		var statErr error
+		go func() { // ends with the stat, at the latest when the mount goes
+			defer close(answered)
+			statErr = mountpoint.Ask(w.point)
+		}()
+		if err := w.await(ctx, answered); err != nil {
+			return err
+		}
+		if statErr == nil && (w.srv.RootCalls == nil || w.rootCalls() > before) {
+			return nil
+		}
+		// Only macOS and Windows come here: they mount after they say hello.
+		time.Sleep(time.Millisecond)
+	}
+}
+
+func (w *View) rootCalls() uint64 {
+	if w.srv.RootCalls == nil {
+		return 0
+	}
+	return w.srv.RootCalls()
+}
+
+// await waits for event, unless the mount fails or time is up.
+func (w *View) await(ctx context.Context, event <-chan struct{}) error {
+	select {
+	case <-event:
+		return nil
+	case <-w.done:
+		return fmt.Errorf("mount on %s: %w", w.point, w.err)
+	case <-ctx.Done():
+		return fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
+	}
+}
+
+// abandon takes down a mount that nobody has got hold of. The library cannot be
+// stopped before it has mounted, so that is waited for, as long as it is quick.
+func (w *View) abandon() error {
+	gone := make(chan error, 1)
+	go func() { // ends when the library has mounted or given up
+		select {
+		case <-w.srv.Ready:
+		case <-w.done:
+			gone <- nil
+			return
+		}
+		err := w.detach(context.Background(), true)
+		gone <- errors.Join(err, w.cut(context.Background()))
+	}()
+	select {
+	case err := <-gone:
+		return err
+	case <-time.After(cutTime):
+		return nil
+	}
+}
+
+// Point is the mount point, absolute and without symbolic links.
+func (w *View) Point() string { return w.point }
+
+// Done is closed when the mount is gone and everything is committed, however it
+// ended. Err says how.
+func (w *View) Done() <-chan struct{} { return w.done }
+
+// Wait returns Done.
+func (w *View) Wait() <-chan struct{} { return w.done }
+
+// Err is nil before Done and after a clean end; else why data may be missing, or
+// what went wrong inside while the mount was served.
+func (w *View) Err() error {
+	select {
+	case <-w.done:
+		return w.err
+	default:
+		return nil
+	}
+}
+
+// Unmount commits everything durably and takes the mount down. While somebody
+// uses the mount it fails with a *BusyError and the mount stays usable. With force
+// the mount disappears all the same: what was written before is durable, and
+// whoever still uses it gets errors. A failed commit keeps the mount, unless
+// forced; then it is reported as well. Unmount of a mount that is gone returns Err.
+func (w *View) Unmount(ctx context.Context, force bool) error {
+	w.unmounting.Lock()
+	defer w.unmounting.Unlock()
+	select {
+	case <-w.done:
+		return w.err
+	default:
+	}
+	saved := w.save(ctx)
+	if saved != nil && !force {
+		return fmt.Errorf("unmount %s: %w", w.point, saved)
+	}
+	if err := w.detach(ctx, force); err != nil && saved == nil {
+		return err
+	} else if err != nil {
+		return errors.Join(saved, err)
+	}
+	if force {
+		return errors.Join(saved, w.cut(ctx))
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-ctx.Done():
+		return fmt.Errorf("unmount %s: %w", w.point, ctx.Err())
+	}
+}
+
+// save makes everything durable that programs have written so far, mapped pages
+// included.
+func (w *View) save(ctx context.Context) error {
+	flushed := make(chan error, 1)
+	go func() { flushed <- mountpoint.Flush(w.point) }() // ends when our server answers or ends
+	select {
+	case err := <-flushed:
+		// A top directory that this user may not open hides nothing from the
+		// unmount, which writes mapped pages back by itself.
+		if err != nil && !errors.Is(err, os.ErrPermission) {
+			return err
+		}
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+	_, err := w.vault.Commit(ctx, true)
+	return err
+}
+
+// detach takes the mount out of the tree. Where only the library can, it is asked.
+func (w *View) detach(ctx context.Context, lazy bool) error {
+	err := mountpoint.Detach(ctx, w.point, lazy)
+	if errors.Is(err, errors.ErrUnsupported) && w.srv.Stop() {
+		return nil
+	}
+	var busy *BusyError
+	if err != nil && !errors.As(err, &busy) {
+		return fmt.Errorf("unmount %s: %w", w.point, err)
+	}
+	return err
+}
+
+// cutTime bounds the wait for the library to notice that its mount is gone.
+const cutTime = 2 * time.Second
+
+// cut ends the service of a detached mount, also for whoever still uses it.
+func (w *View) cut(ctx context.Context) error {
+	if err := w.srv.Shut(); err != nil {
+		return err
+	}
+	w.removePoint()
+	if mountpoint.Abort(w.device) != nil {
+		return nil // the service has ended; Done comes when the last user lets go
+	}
+	select {
+	case <-w.done:
+		return w.err
+	case <-time.After(cutTime):
+		return nil
+	case <-ctx.Done():
+		return nil
+	}
+}
+
+// removePoint removes the mount point if Mount made it. Somebody may have removed
+// or filled it meanwhile; then it is theirs.
+func (w *View) removePoint() {
+	w.remove.Do(func() {
+		if w.created {
+			_ = os.Remove(w.point)
+		}
+	})
+}
