@@ -21,7 +21,7 @@ func (v *Vault) SetAttr(ctx context.Context, ino Ino, set SetAttr) (a Attr, err 
 			return Attr{}, err
 		}
 	}
-	err = v.change("set attributes", "", func() error {
+	err = v.change(ctx, "set attributes", "", func() error {
 		a, err = v.setAttr(ctx, ino, set)
 		return err
 	})
@@ -106,7 +106,7 @@ func (v *Vault) SetXattr(ctx context.Context, ino Ino, name string, value []byte
 	if err := v.room(ctx); err != nil {
 		return wrap(err, "set attribute", name)
 	}
-	return v.change("set attribute", name, func() error {
+	return v.change(ctx, "set attribute", name, func() error {
 		n, err := v.inodeOf(ctx, ino)
 		if err != nil {
 			return err
@@ -129,7 +129,7 @@ func (v *Vault) SetXattr(ctx context.Context, ino Ino, name string, value []byte
 
 // RemoveXattr removes an extended attribute; NoAttribute where there is none.
 func (v *Vault) RemoveXattr(ctx context.Context, ino Ino, name string) error {
-	return v.change("remove attribute", name, func() error {
+	return v.change(ctx, "remove attribute", name, func() error {
 		n, err := v.inodeOf(ctx, ino)
 		if err != nil {
 			return err

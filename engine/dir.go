@@ -106,7 +106,7 @@ func (v *Vault) make(ctx context.Context, op string, dir Ino, name string, n *in
 	if err := v.room(ctx); err != nil {
 		return Attr{}, wrap(err, op, name)
 	}
-	err = v.change(op, name, func() error {
+	err = v.change(ctx, op, name, func() error {
 		ino, err := v.addInode(ctx, dir, name, n, o)
 		if err == nil {
 			a = n.attr(ino)
@@ -192,7 +192,7 @@ func (v *Vault) Link(ctx context.Context, ino, dir Ino, name string) (a Attr, er
 	if err := v.room(ctx); err != nil {
 		return Attr{}, wrap(err, "link", name)
 	}
-	err = v.change("link", name, func() error {
+	err = v.change(ctx, "link", name, func() error {
 		n, err := v.view().inode(ctx, ino)
 		if err != nil {
 			return err
@@ -256,7 +256,7 @@ func (v *Vault) dropName(ctx context.Context, ino Ino, n *inode, dir Ino, nm str
 
 // Unlink removes a name of a file. Open handles keep the file.
 func (v *Vault) Unlink(ctx context.Context, dir Ino, name string) error {
-	return v.change("unlink", name, func() error {
+	return v.change(ctx, "unlink", name, func() error {
 		ino, n, err := v.view().lookup(ctx, dir, name)
 		if err != nil {
 			return err
@@ -293,7 +293,7 @@ func (v *Vault) forget(ctx context.Context, ino Ino, n *inode, dir Ino, name str
 
 // Rmdir removes an empty directory.
 func (v *Vault) Rmdir(ctx context.Context, dir Ino, name string) error {
-	return v.change("remove directory", name, func() error {
+	return v.change(ctx, "remove directory", name, func() error {
 		if name == "." {
 			return fail(Invalid, "", "")
 		}

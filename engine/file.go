@@ -53,7 +53,7 @@ func (v *Vault) fileOf(ino Ino) *file {
 
 // Open opens the regular file ino.
 func (v *Vault) Open(ctx context.Context, ino Ino, mode OpenMode) (h *File, err error) {
-	err = v.change("open", "", func() error {
+	err = v.change(ctx, "open", "", func() error {
 		n, err := v.inodeOf(ctx, ino)
 		if err != nil {
 			return err
@@ -88,7 +88,7 @@ func (v *Vault) Create(ctx context.Context, dir Ino, name string, perm uint32, o
 	if err := v.room(ctx); err != nil {
 		return nil, Attr{}, wrap(err, "create", name)
 	}
-	err = v.change("create", name, func() error {
+	err = v.change(ctx, "create", name, func() error {
 		ino, n, err := v.view().lookup(ctx, dir, name)
 		switch {
 		case err == nil && excl:
@@ -258,7 +258,7 @@ func (h *File) SetAttr(ctx context.Context, set SetAttr) (a Attr, err error) {
 			return Attr{}, err
 		}
 	}
-	err = h.v.change("set attributes", "", func() error {
+	err = h.v.change(ctx, "set attributes", "", func() error {
 		if err := h.check(0); err != nil {
 			return err
 		}

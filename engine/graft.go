@@ -56,7 +56,11 @@ func (v *Vault) graft(ctx context.Context, to Root, paths []string, undo Checkpo
 	err := g.run(ctx, paths)
 	changed := v.active.Len() > 0
 	touched := map[Ino]bool{}
+	var changes []Change
 	v.active.Scan(func(k string, _ []byte) bool {
+		if c, ok := changeOf([]byte(k)); ok {
+			changes = append(changes, c)
+		}
 		touched[Ino(kv.ParseID([]byte(k[:8])))] = true
 		return true
 	})
@@ -69,6 +73,7 @@ func (v *Vault) graft(ctx context.Context, to Root, paths []string, undo Checkpo
 		v.nextIno, v.count, v.bytes, v.generation = nextIno, count, bytes, generation
 		return false, err
 	}
+	v.replaced = append(v.replaced, changes...)
 	for ino := range touched {
 		if f := v.files[ino]; f != nil {
 			v.cutOff(f)

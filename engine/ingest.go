@@ -53,7 +53,7 @@ func (v *Vault) Ingest(ctx context.Context, dir Ino, e *Entry) (a Attr, err erro
 	if err := v.room(ctx); err != nil {
 		return Attr{}, wrap(err, op, e.Name)
 	}
-	err = v.change(op, e.Name, func() error {
+	err = v.change(ctx, op, e.Name, func() error {
 		a, err = v.ingest(ctx, dir, e)
 		return err
 	})

@@ -16,7 +16,7 @@ func (m *moved) entry() dirent { return dirent{ino: m.ino, typ: m.n.mode & TypeM
 // Rename moves a name, replacing what the new name was, as renameat2 does. A
 // file that is replaced while open lives on for its handles.
 func (v *Vault) Rename(ctx context.Context, fromDir Ino, fromName string, toDir Ino, toName string, flags RenameFlags) error {
-	return v.change("rename", fromName, func() error {
+	return v.change(ctx, "rename", fromName, func() error {
 		from, to, err := v.renameSides(ctx, fromDir, fromName, toDir, toName)
 		if err != nil {
 			return err

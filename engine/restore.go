@@ -36,8 +36,7 @@ func (v *Vault) Restore(ctx context.Context, to Root, opts *RestoreOptions) (Res
 	if opts == nil {
 		opts = &RestoreOptions{}
 	}
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
+	defer v.replacing(ctx)()
 	if err := v.s.pinKept(ctx, to); err != nil {
 		return RestoreResult{}, wrap(err, "restore", v.Name())
 	}
@@ -159,6 +158,7 @@ func (v *Vault) putHistory(tx kv.Writer, undo Checkpoint, ev Event) error {
 func (v *Vault) adopt(rec vaultRecord, foot footprint) {
 	v.rec = rec
 	v.count, v.bytes = rec.Count, rec.Bytes
+	v.replaced = append(v.replaced, foot.changes...)
 	for ino := range foot.inos {
 		if f := v.files[ino]; f != nil {
 			v.cutOff(f)
@@ -186,6 +186,7 @@ func (v *Vault) cutOff(f *file) {
 // footprint is what differs between two states at the level of inodes.
 type footprint struct {
 	inos         map[Ino]bool
+	changes      []Change
 	count, bytes int64 // what the second state has more
 }
 
@@ -197,6 +198,9 @@ func (s *Store) footprint(ctx context.Context, a, b Root) (footprint, error) {
 			return err
 		}
 		f.inos[ino] = true
+		if c, ok := changeOf(k); ok {
+			f.changes = append(f.changes, c)
+		}
 		if kind != kindInode {
 			return nil
 		}

@@ -112,7 +112,7 @@ func (h *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 			end = len(p) // an append is one step
 		}
 		n := 0
-		err := h.v.change("write", "", func() (err error) {
+		err := h.v.change(ctx, "write", "", func() (err error) {
 			if err := h.check(OpenWrite); err != nil {
 				return err
 			}
@@ -485,7 +485,7 @@ func (h *File) Allocate(ctx context.Context, off, length int64, mode uint32) err
 	if err := h.v.room(ctx); err != nil {
 		return wrap(err, op, "")
 	}
-	return h.v.change(op, "", func() error {
+	return h.v.change(ctx, op, "", func() error {
 		if err := h.check(OpenWrite); err != nil {
 			return err
 		}

@@ -25,8 +25,7 @@ type UndoResult struct {
 // forced. The state before is kept under a new checkpoint.
 func (v *Vault) Undo(ctx context.Context, opts *UndoOptions) (UndoResult, error) {
 	force := opts != nil && opts.Force
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
+	defer v.replacing(ctx)()
 	res, err := v.undoLocked(ctx, force)
 	return res, wrap(err, "undo", v.Name())
 }

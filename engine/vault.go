@@ -21,6 +21,7 @@ type Vault struct {
 	// commitMu is held by whoever replaces the root: commits, forks,
 	// checkpoints, restores. It is the first lock to take.
 	commitMu sync.Mutex
+	replaced []Change // what watchers are told when commitMu is given back; guarded by it
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably
@@ -37,6 +38,8 @@ type Vault struct {
 	bytes      int64  // allocated content of all inodes
 	unlinked   int64  // allocated content of unlinked open files, not in bytes
 	generation uint64 // counts changes
+	watchers   []*Watcher
+	notes      *notes // of the step under way; nil where nobody is to be told
 	timer      *time.Timer
 	failed     error // why the last commit failed; nil after a good one
 	closed     bool
@@ -116,6 +119,9 @@ func (v *Vault) viewOf(ino Ino) view {
 // put records a change of one of ino's entries; a nil value deletes it. The
 // caller holds mu.
 func (v *Vault) put(ino Ino, key, value []byte) {
+	if v.notes != nil {
+		v.notes.add(key)
+	}
 	if f := v.files[ino]; f != nil && f.orphan != nil {
 		v.putApart(f, string(key), value)
 		return
@@ -160,14 +166,18 @@ func (v *Vault) read(op, path string, fn func() error) error {
 	return wrap(fn(), op, path)
 }
 
-// change runs fn under the write lock. fn checks everything before it changes
-// anything: there is no way back.
-func (v *Vault) change(op, path string, fn func() error) error {
+// change runs fn under the write lock, and then tells who watches. fn checks
+// everything before it changes anything: there is no way back.
+func (v *Vault) change(ctx context.Context, op, path string, fn func() error) error {
+	var n notes
+	defer func() { n.tell(ctx) }() // when the lock is given back
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {
 		return fail(Closed, op, path)
 	}
+	v.note(ctx, &n)
+	defer func() { v.notes = nil }()
 	return wrap(fn(), op, path)
 }
 
