@@ -42,6 +42,11 @@ func (v *Vault) Copy(ctx context.Context, from, to string, recursive bool) error
 func (v *Vault) copyNode(ctx context.Context, a Attr, dir Ino, name string) error {
 	owner := Owner{a.UID, a.GID}
 	old, err := v.Lookup(ctx, dir, name)
+	if a.IsRegular() && old.Ino != a.Ino && !old.IsDir() {
+		if err := v.admitCopy(ctx, a.Ino, old.Ino); err != nil {
+			return err
+		}
+	}
 	switch {
 	case err == nil && old.Ino == a.Ino:
 		return fail(Invalid, "", "")

@@ -126,6 +126,9 @@ func (v *Vault) addInode(ctx context.Context, dir Ino, name string, n *inode, o 
 	if n.isDir() && d.nlink >= MaxLinks {
 		return 0, fail(TooManyLinks, "", "")
 	}
+	if err := v.admitFiles(1); err != nil {
+		return 0, err
+	}
 	n.uid, n.gid = o.UID, o.GID
 	if d.mode&ModeSetGID != 0 {
 		n.gid = d.gid

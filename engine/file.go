@@ -144,6 +144,7 @@ func (v *Vault) orphan(ctx context.Context, ino Ino, n *inode, f *file) error {
 	apart.Set(string(inodeKey(ino)), n.encode())
 	f.orphan = apart
 	v.count--
+	v.orphans++
 	v.bytes -= n.alloc
 	v.unlinked += n.alloc
 	return nil
@@ -344,6 +345,7 @@ func (v *Vault) releaseOrphan(f *file) {
 		v.hold(k, value, -1)
 		return true
 	})
+	v.orphans--
 	f.orphan = nil
 	v.dropDirty(f)
 	f.frozen = nil

@@ -140,6 +140,15 @@ func (v *Vault) ingest(ctx context.Context, dir Ino, e *Entry) (Attr, error) {
 	case e.Link == 0 && e.Mode&TypeMask == TypeDir && d.nlink >= MaxLinks:
 		return Attr{}, fail(TooManyLinks, "", "")
 	}
+	var gives *inode
+	if taken {
+		if gives, err = w.inode(ctx, old.ino); err != nil {
+			return Attr{}, err
+		}
+	}
+	if err := v.admitEntry(e, gives, old.ino); err != nil {
+		return Attr{}, err
+	}
 	now := v.s.now()
 	if taken {
 		if err := v.giveWay(ctx, dir, d, e.Name, old, now); err != nil {

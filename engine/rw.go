@@ -205,6 +205,12 @@ func (v *Vault) writePart(ctx context.Context, h *File, p []byte, off int64) (in
 		if err != nil {
 			return err
 		}
+		if err := v.admitSize(n.size, off+int64(done+len(part))); err != nil {
+			return err
+		}
+		if err := v.admitBytes(int64(in + len(part) - before)); err != nil {
+			return err
+		}
 		pg, err := v.writable(ctx, h.f, index, !all)
 		if err != nil {
 			return err
@@ -319,6 +325,9 @@ func checkSize(size int64) error {
 // gone; new ones are a hole. The caller holds mu.
 func (v *Vault) resize(ctx context.Context, ino Ino, n *inode, size int64) error {
 	defer v.settle(ino)
+	if err := v.admitSize(n.size, size); err != nil {
+		return err
+	}
 	if size < n.size {
 		if err := v.zero(ctx, v.fileOf(ino), n, size, n.size); err != nil {
 			return err
@@ -463,7 +472,8 @@ const (
 )
 
 // Allocate does what fallocate does. Space is not reserved: blocks that it
-// promises are taken when they are written.
+// promises are taken when they are written. What the quota will certainly refuse
+// then is refused now.
 func (h *File) Allocate(ctx context.Context, off, length int64, mode uint32) error {
 	const op = "allocate"
 	if off < 0 || length <= 0 {
@@ -491,6 +501,9 @@ func (h *File) Allocate(ctx context.Context, off, length int64, mode uint32) err
 		}
 		n, err := h.v.inodeOf(ctx, h.f.ino)
 		if err != nil {
+			return err
+		}
+		if err := h.v.admitAllocate(n, off, length, mode); err != nil {
 			return err
 		}
 		if mode&^AllocKeepSize != 0 {

@@ -34,9 +34,11 @@ type Vault struct {
 	held       map[uint64]int // chunks that unlinked open files refer to, and how often
 	doomed     doomed         // what the next commit may delete
 	nextIno    uint64
-	count      int64  // inodes, the top directory not counted
-	bytes      int64  // allocated content of all inodes
-	unlinked   int64  // allocated content of unlinked open files, not in bytes
+	count      int64 // inodes, the top directory not counted
+	bytes      int64 // allocated content of all inodes
+	unlinked   int64 // allocated content of unlinked open files, not in bytes
+	orphans    int64 // unlinked open files, not in count
+	refused    Refusals
 	generation uint64 // counts changes
 	watchers   []*Watcher
 	notes      *notes // of the step under way; nil where nobody is to be told
@@ -59,6 +61,7 @@ type vaultRecord struct {
 	Count       int64     `json:"count"`
 	Bytes       int64     `json:"bytes"`
 	Checkpoints int       `json:"checkpoints"`
+	Quota       Quota     `json:"quota,omitzero"`
 }
 
 func newVault(s *Store, rec vaultRecord) *Vault {
@@ -192,7 +195,7 @@ func (v *Vault) open() error {
 }
 
 // StatFS describes the vault as a file system. The free space is that of the
-// disk that holds the store.
+// disk that holds the store, or what the quota leaves, if that is less.
 func (v *Vault) StatFS(_ context.Context) (StatFS, error) {
 	const block = 4096
 	free, known := v.s.space.available()
@@ -202,10 +205,12 @@ func (v *Vault) StatFS(_ context.Context) (StatFS, error) {
 	free = max(free-2*kv.Reserve, 0)
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	used := (v.bytes + v.unlinked + block - 1) / block
+	u := v.usage()
+	used := (u.Bytes + block - 1) / block
+	free, files := v.bounded(free, 1<<30)
 	return StatFS{
 		BlockSize: block, Blocks: used + free/block, BlocksFree: free / block,
-		Files: v.count + 1 + 1<<30, FilesFree: 1 << 30, NameMax: MaxName,
+		Files: u.Files + files, FilesFree: files, NameMax: MaxName,
 	}, nil
 }
 

@@ -61,7 +61,7 @@ type Envelope struct {
 	RootBefore   string              `json:"root_before"`
 	RootAfter    string              `json:"root_after"`
 
-	LimitsHit       []string  `json:"limits_hit"`       // such as "timeout"
+	LimitsHit       []string  `json:"limits_hit"`       // "timeout", and the limits of the quota that refused something
 	EndedProcesses  []Process `json:"ended_processes"`  // descendants that outlived the command and were ended
 	LeakedProcesses []Process `json:"leaked_processes"` // those that could not be ended
 	Isolation       Isolation `json:"isolation"`

@@ -281,6 +281,9 @@ func report(env *Envelope, hold *workspace.Exec) error {
 		env.ChangedFiles = ended.Changes
 	}
 	env.ChangedTotal = ended.Total
+	for _, l := range ended.LimitsHit {
+		env.LimitsHit = append(env.LimitsHit, string(l))
+	}
 	return err
 }
 

@@ -11,6 +11,7 @@ func operations() map[string]handler {
 	maps.Copy(all, moveOps())
 	maps.Copy(all, runOps())
 	maps.Copy(all, careOps())
+	maps.Copy(all, quotaOps())
 	return all
 }
 

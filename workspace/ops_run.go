@@ -51,6 +51,7 @@ type ExecEnded struct {
 	Total       int                 `json:"total"`
 	Event       uint64              `json:"event,omitempty"`
 	Interrupted bool                `json:"interrupted,omitempty"` // the caller went away
+	LimitsHit   []engine.Limit      `json:"limits_hit,omitempty"`  // of the quota, while the command ran
 }
 
 // OpExec holds a vault for one command. It writes an ExecBegun as a line of JSON
@@ -88,6 +89,7 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		return ExecEnded{}, err
 	}
 	begun.Mountpoint, begun.Owner = point, pid()
+	refused := v.Refusals()
 	line, err := json.Marshal(begun)
 	if err == nil {
 		_, err = s.out().Write(append(line, '\n'))
@@ -101,6 +103,7 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 	req.Audit.Status, req.Audit.ExitCode, req.Audit.DurationMS = outcome.Status, outcome.ExitCode, outcome.DurationMS
 	ended, err := finish(context.WithoutCancel(ctx), o, v, req, before)
 	ended.Interrupted = outcome.Status == interrupted
+	ended.LimitsHit = v.Refusals().Since(refused)
 	return ended, err
 }
 

@@ -57,6 +57,7 @@ func commands() []commandDef {
 		{"serve", "", groupRun, "Hold a vault's store open and serve it to other commands.", func() any { return &serveCmd{} }},
 
 		{"audit", "", groupCare, "List every command that was asked for, run or not, oldest first.", func() any { return &auditCmd{} }},
+		{"quota", "", groupCare, "Show and set what a vault may grow to.", func() any { return &quotaCmds{} }},
 		{"gc", "", groupCare, "Free the space of what nothing refers to.", func() any { return &gcCmd{} }},
 		{"compact", "", groupCare, "Give unused space of a store back.", func() any { return &compactCmd{} }},
 		{"fsck", "", groupCare, "Check a store for damage.", func() any { return &fsckCmd{} }},

@@ -89,7 +89,7 @@ func codeOfResource(kind engine.Kind, err error) Code {
 	case engine.NoSpace:
 		return ENOSPC
 	case engine.QuotaExceeded:
-		if limitOf(err) == fileSizeLimit {
+		if limitOf(err) == engine.LimitFileSize {
 			return EFBIG // as for RLIMIT_FSIZE: this file is too large, others may grow
 		}
 		return EDQUOT
@@ -115,15 +115,12 @@ func codeOfResource(kind engine.Kind, err error) Code {
 	return EIO
 }
 
-// fileSizeLimit is the quota that bounds one file, as errors name it.
-const fileSizeLimit = "max_file_size_mb"
-
-// limitOf is the quota that a QuotaExceeded error ran into.
-func limitOf(err error) string {
+// limitOf is the limit that a QuotaExceeded error ran into.
+func limitOf(err error) engine.Limit {
 	var e *engine.Error
 	if !errors.As(err, &e) {
 		return ""
 	}
 	limit, _ := e.Details["type"].(string)
-	return limit
+	return engine.Limit(limit)
 }
