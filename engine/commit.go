@@ -25,6 +25,7 @@ type commitRequest struct {
 	durable bool
 	spill   bool // also store the content of unlinked open files
 	pin     bool // keep the new root: nothing it refers to may be dropped
+	note    bool // what more writes is a small record of what is done already
 	// more writes with the new root in the same transaction. It may change
 	// rec and may run more than once.
 	more func(tx kv.Writer, rec *vaultRecord) error
@@ -180,6 +181,8 @@ func (v *Vault) takeDoomed() doomed {
 // persist writes the frozen state; nothing of it counts before its last
 // transaction, which swaps the root.
 func (c *commit) persist(ctx context.Context) error {
+	c.v.s.space.begin(c.content)
+	defer c.v.s.space.end(c.content)
 	if err := c.storePages(ctx); err != nil {
 		return err
 	}
@@ -216,17 +219,33 @@ func (c *commit) idle() bool {
 		(!c.req.durable || c.v.durable.Load() >= c.gen)
 }
 
-// mode is that of a transaction. One that frees more than it writes may use the
-// reserve, so that files can be deleted although small writes are pending.
+// mode is that of a transaction.
 func (c *commit) mode(durable bool) kv.Mode {
 	mode := kv.Relaxed
 	if durable {
 		mode |= kv.Durable
 	}
-	if c.content <= kv.Reserve/4 && c.rec.Count <= c.old.Count && c.rec.Bytes+2*c.content <= c.old.Bytes {
+	if c.frees() || c.notes() {
 		mode |= kv.Reclaim
 	}
 	return mode
+}
+
+// frees reports whether the commit frees more than it writes. It may use the reserve
+// then, so that files can be deleted although small writes are pending.
+func (c *commit) frees() bool {
+	return c.content <= kv.Reserve/4 && c.rec.Count <= c.old.Count && c.rec.Bytes+2*c.content <= c.old.Bytes
+}
+
+// notes reports whether the commit only records what is done already, such as a
+// command that changed nothing. It may use the upper half of the reserve, so that
+// what only reads works on a full disk.
+func (c *commit) notes() bool {
+	if !c.req.note || len(c.pages) > 0 || c.over.Len() > 0 {
+		return false
+	}
+	left, known := c.v.s.space.available()
+	return known && left >= kv.Reserve/2
 }
 
 // swap is the last transaction of a commit.

@@ -199,5 +199,18 @@ func wrap(err error, op, path string) error {
 		}
 		return &Error{Kind: e.Kind, Op: op, Path: path, Err: e.Err, Details: e.Details}
 	}
-	return &Error{Kind: KindOf(err), Op: op, Path: path, Err: err}
+	return &Error{Kind: KindOf(err), Op: op, Path: path, Err: err, Details: detailsOf(err)}
+}
+
+// detailsOf are the facts about a failure of the database that programs may want.
+func detailsOf(err error) map[string]any {
+	var space *kv.SpaceError
+	if !errors.As(err, &space) {
+		return nil
+	}
+	d := map[string]any{"free_bytes": space.Free, "needed_bytes": space.Need}
+	if space.Path != "" {
+		d["store"] = space.Path
+	}
+	return d
 }

@@ -50,7 +50,7 @@ func (v *Vault) Ingest(ctx context.Context, dir Ino, e *Entry) (a Attr, err erro
 	if err := e.check(); err != nil {
 		return Attr{}, wrap(err, op, e.Name)
 	}
-	if err := v.room(ctx); err != nil {
+	if err := v.roomForContent(ctx); err != nil {
 		return Attr{}, wrap(err, op, e.Name)
 	}
 	err = v.change(ctx, op, e.Name, func() error {

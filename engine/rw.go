@@ -104,7 +104,7 @@ func (h *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 	}
 	done := 0
 	for {
-		if err := h.v.room(ctx); err != nil {
+		if err := h.v.roomForContent(ctx); err != nil {
 			return done, wrap(err, "write", "")
 		}
 		end := min(len(p), done+segment)
@@ -155,33 +155,6 @@ func (v *Vault) room(ctx context.Context) error {
 		}
 	}
 	return nil
-}
-
-// squeeze looks for room on a nearly full disk: it commits, which also frees what
-// was removed, and asks the back end, which may have free space of its own.
-func (v *Vault) squeeze(ctx context.Context) error {
-	if err := v.reclaim(ctx); err != nil {
-		return err
-	}
-	defer v.s.space.refresh()
-	return v.s.kv.Update(ctx, kv.Relaxed, func(kv.Writer) error { return nil })
-}
-
-// reclaim commits until nothing is left that could be deleted.
-func (v *Vault) reclaim(ctx context.Context) error {
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
-	for {
-		if err := v.commitLocked(ctx, commitRequest{spill: true}); err != nil {
-			return err
-		}
-		v.mu.RLock()
-		done := v.doomed.empty()
-		v.mu.RUnlock()
-		if done {
-			return nil
-		}
-	}
 }
 
 // writePart writes into pages. The caller holds mu.
@@ -492,7 +465,7 @@ func (h *File) Allocate(ctx context.Context, off, length int64, mode uint32) err
 	default:
 		return fail(Unsupported, op, "")
 	}
-	if err := h.v.room(ctx); err != nil {
+	if err := h.v.roomForContent(ctx); err != nil {
 		return wrap(err, op, "")
 	}
 	return h.v.change(ctx, op, "", func() error {

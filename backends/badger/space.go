@@ -1,7 +1,7 @@
 package badger
 
 import (
-	"fmt"
+	"context"
 	"io/fs"
 	"path/filepath"
 
@@ -18,6 +18,8 @@ const (
 	// plenty is so much free space, in bytes, that nothing need be measured: more
 	// than the newest tables ever take before they are merged.
 	plenty = 4 << 30
+	// transientBytes bounds what logs and new tables take twice until they are merged.
+	transientBytes = 512 << 20
 	// maxNewTables is how many tables may wait when Badger does not merge them by
 	// itself. With 15 of them, making one more waits for that for ever.
 	maxNewTables = 12
@@ -30,7 +32,7 @@ func needSpace(path string, need int64) error {
 		return err
 	}
 	if free < need {
-		return fmt.Errorf("%s: %d bytes free, %d needed: %w", path, free, need, kv.ErrNoSpace)
+		return &kv.SpaceError{Path: path, Free: free, Need: need}
 	}
 	return nil
 }
@@ -45,7 +47,7 @@ func (s *Store) room(mode kv.Mode, size int64) error {
 		}
 		return s.merge()
 	}
-	if err == nil || mode&kv.Reclaim != 0 || !s.reclaimed {
+	if mode&kv.Reclaim != 0 || !s.reclaimed || err == nil && !s.scarce() {
 		return err
 	}
 	if s.roomToMerge(s.mergeBytes()) != nil {
@@ -57,8 +59,15 @@ func (s *Store) room(mode kv.Mode, size int64) error {
 	return s.hasRoom(mode, size)
 }
 
-// hasRoom returns kv.ErrNoSpace when the disk has no room for an update. An update that may use the reserve needs room for
-// itself alone, unless it may end the log, which then becomes a table at once.
+// scarce reports whether what was deleted should be given back.
+func (s *Store) scarce() bool {
+	free, err := s.FreeSpace()
+	return err == nil && free <= kv.Scarce
+}
+
+// hasRoom returns kv.ErrNoSpace when the disk has no room for an update. One that may
+// use the reserve needs room for itself alone, unless it may end the log, which then
+// becomes a table at once.
 func (s *Store) hasRoom(mode kv.Mode, size int64) error {
 	free, err := storefile.FreeSpace(s.path)
 	if err != nil {
@@ -74,7 +83,7 @@ func (s *Store) hasRoom(mode kv.Mode, size int64) error {
 		need += s.wal.unflushed(s.path)
 	}
 	if free < need {
-		return fmt.Errorf("%s: %d bytes free, %d needed: %w", s.path, free, need, kv.ErrNoSpace)
+		return &kv.SpaceError{Path: s.path, Free: free, Need: need}
 	}
 	return nil
 }
@@ -112,8 +121,10 @@ func isTight(path string) (bool, error) {
 
 // mergeBytes bounds the disk space that it takes to make tables of the logs and to
 // merge them with the newest tables, before the old files are removed.
-func (s *Store) mergeBytes() int64 {
-	sum := s.wal.unflushed(s.path)
+func (s *Store) mergeBytes() int64 { return s.wal.unflushed(s.path) + s.newBytes() }
+
+// newBytes is the size of the tables that merging the newest ones reads.
+func (s *Store) newBytes() (sum int64) {
 	for _, l := range s.db.Levels() {
 		if l.Level == 0 || l.IsBaseLevel {
 			sum += l.Size
@@ -169,8 +180,24 @@ func (s *Store) merge() error {
 	return mapError(s.wal.begin(s.path, 0), s.path)
 }
 
-// FreeSpace implements kv.FreeSpacer.
-func (s *Store) FreeSpace() (int64, error) { return storefile.FreeSpace(s.path) }
+// FreeSpace implements kv.FreeSpacer. What is put lies in a log until that is a table,
+// so as long as not much is left it takes twice its size.
+func (s *Store) FreeSpace() (int64, error) {
+	free, err := storefile.FreeSpace(s.path)
+	if err != nil || s.readOnly {
+		return free, err
+	}
+	if err := s.gate.Enter(context.Background()); err != nil {
+		return 0, err
+	}
+	defer s.gate.Leave()
+	logs, err := logsUse(s.path)
+	if err != nil {
+		return 0, err
+	}
+	left := free - kv.Reserve - slackBytes - logs - s.newBytes()
+	return kv.Reserve + max(min(left, left/2), left-transientBytes), nil
+}
 
 // folderUse sums the disk space of the files in a store. Files may come and go.
 func folderUse(path string) (sum int64, err error) {

@@ -189,6 +189,23 @@ func (w *wal) sync(d *db.DB, path string) error {
 	return nil
 }
 
+// logsUse sums the disk space of the logs of the store at path, each of which becomes a
+// table that is no larger. Logs may go meanwhile.
+func logsUse(path string) (sum int64, err error) {
+	logs, err := logFiles(path)
+	if err != nil {
+		return 0, err
+	}
+	for _, name := range logs {
+		used, err := diskUse(name)
+		if ignoreGone(err) != nil {
+			return 0, err
+		}
+		sum += used
+	}
+	return sum, nil
+}
+
 // unflushed bounds the size of the tables that the logs of the store at path have yet
 // to become.
 func (w *wal) unflushed(path string) int64 {

@@ -1,7 +1,8 @@
 package bbolt
 
 import (
-	"fmt"
+	"context"
+	"errors"
 	"math"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -25,8 +26,7 @@ func (s *Store) room(h *handle, mode kv.Mode) (int64, error) {
 		return 0, err
 	}
 	if inside := int64(h.db.Stats().FreeAlloc); free+inside < kv.Reserve {
-		return 0, fmt.Errorf("%s: %d bytes free on the disk and %d in the file, %d needed: %w",
-			s.path, free, inside, kv.Reserve, kv.ErrNoSpace)
+		return 0, &kv.SpaceError{Path: s.path, Free: free + inside, Need: kv.Reserve}
 	}
 	return min(max(0, free-kv.Reserve), math.MaxInt32), nil
 }
@@ -41,5 +41,27 @@ func (s *Store) worstGrowth(h *handle, btx *bolt.Tx, guard *kv.Guard) int64 {
 	return 4*int64(bytes) + worst + 2*int64(h.db.Stats().FreelistInuse) + allocBytes
 }
 
-// FreeSpace implements kv.FreeSpacer.
-func (s *Store) FreeSpace() (int64, error) { return storefile.FreeSpace(s.path) }
+// refused is the error for an update of bytes that needs the file to grow by more than
+// it may.
+func (s *Store) refused(bytes int) error {
+	free, err := storefile.FreeSpace(s.path)
+	if err != nil {
+		return errors.Join(kv.ErrNoSpace, err)
+	}
+	return &kv.SpaceError{Path: s.path, Free: free, Need: max(kv.Reserve+int64(bytes), free+pageSize)}
+}
+
+// FreeSpace implements kv.FreeSpacer. The free pages of the file count as well.
+func (s *Store) FreeSpace() (int64, error) {
+	free, err := storefile.FreeSpace(s.path)
+	if err != nil || s.readOnly {
+		return free, err
+	}
+	if err := s.gate.Enter(context.Background()); err != nil {
+		return 0, err
+	}
+	defer s.gate.Leave()
+	s.mu.Lock()
+	defer s.mu.Unlock() // so that h is not closed
+	return free + int64(s.cur.db.Stats().FreeAlloc), nil
+}

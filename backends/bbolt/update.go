@@ -113,6 +113,10 @@ func (s *Store) commit(ctx context.Context, h *handle, btx *bolt.Tx, guard *kv.G
 	if err == nil {
 		return nil
 	}
+	if errors.Is(err, bolterrors.ErrMaxSizeReached) {
+		bytes, _ := guard.Size()
+		err = s.refused(bytes)
+	}
 	err = mapCommitError(err, s.path)
 	s.settle(h, id, err)
 	return err

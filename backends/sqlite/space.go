@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -20,6 +21,14 @@ const (
 // In WAL mode every change, also a delete, first takes new space in the log, and
 // later as much again in the file when the log is moved there. So updates that do
 // not reclaim stop while that is still covered, with kv.Reserve left for those that do.
+
+// room prepares the disk for an update of mode.
+func (s *Store) room(mode kv.Mode) error {
+	if mode&kv.Reclaim != 0 {
+		return s.roomToReclaim()
+	}
+	return s.roomToBegin()
+}
 
 // roomToBegin returns kv.ErrNoSpace when the disk has no room for more data, after
 // it has tried to make some.
@@ -47,19 +56,20 @@ func (s *Store) hasRoom() error {
 	if err != nil {
 		return err
 	}
-	growth, err := s.pendingGrowth()
+	growth, err := s.pendingGrowth(s.writer)
 	if err != nil {
 		return s.mapErr(context.Background(), err)
 	}
 	if free < kv.Reserve+growth {
-		return fmt.Errorf("%s: %d bytes free, %d needed: %w", s.path, free, kv.Reserve+growth, kv.ErrNoSpace)
+		return &kv.SpaceError{Path: s.path, Free: free, Need: kv.Reserve + growth}
 	}
 	return nil
 }
 
-// pendingGrowth returns how much larger the file becomes with the log moved into it.
-func (s *Store) pendingGrowth() (int64, error) {
-	pages, err := s.writer.query(s.writer.pageCount)
+// pendingGrowth returns how much larger the file becomes with the log moved into it,
+// up to what c sees.
+func (s *Store) pendingGrowth(c *conn) (int64, error) {
+	pages, err := c.query(c.pageCount)
 	if err != nil {
 		return 0, err
 	}
@@ -87,6 +97,17 @@ func (s *Store) roomToCommit(guard *kv.Guard) error {
 		return s.mapErr(context.Background(), err)
 	}
 	return s.hasRoom()
+}
+
+// makeRoom gives back what it can after an update found no room: what did not fit may
+// lie in the log, rolled back, and the log may go to free pages of the file. It
+// reports whether more than free bytes are free now. What goes wrong here only means
+// that the update stays refused.
+func (s *Store) makeRoom(free int64) bool {
+	_, _ = s.truncateWAL(walForceWait)
+	_ = s.giveBack()
+	now, err := storefile.FreeSpace(s.path)
+	return err == nil && now > free
 }
 
 // roomToReclaim moves the log into the file when the disk is nearly full, so that an
@@ -154,5 +175,34 @@ func (s *Store) vacuumStep(pages int) error {
 	return errors.Join(err, s.writer.rollback())
 }
 
-// FreeSpace implements kv.FreeSpacer.
-func (s *Store) FreeSpace() (int64, error) { return storefile.FreeSpace(s.path) }
+// FreeSpace implements kv.FreeSpacer. The log counts as free, since it is moved into
+// the file before an update is refused, less what the file then grows by.
+func (s *Store) FreeSpace() (int64, error) {
+	free, err := storefile.FreeSpace(s.path)
+	if err != nil || s.writer == nil {
+		return free, err
+	}
+	err = s.withReader(context.Background(), func(c *conn) error {
+		unused, err := c.query(c.freeCount)
+		if err != nil {
+			return s.mapErr(context.Background(), err)
+		}
+		growth, err := s.pendingGrowth(c)
+		if err != nil {
+			return s.mapErr(context.Background(), err)
+		}
+		free += unused*s.pageBytes - growth
+		return nil
+	})
+	if err != nil {
+		return 0, err
+	}
+	info, err := os.Stat(s.path + walSuffix)
+	if errors.Is(err, fs.ErrNotExist) {
+		return free, nil
+	}
+	if err != nil {
+		return 0, err
+	}
+	return free + info.Size(), nil
+}

@@ -30,6 +30,8 @@ type Store struct {
 	gate   *kv.Gate
 	reads  connKind
 
+	pageBytes int64 // 0 when read-only
+
 	readerSlots chan struct{} // one token for each View that runs
 	readersMu   sync.Mutex    // guards idle
 	idle        []*conn
@@ -37,7 +39,6 @@ type Store struct {
 	writerSlot chan struct{} // one token while someone uses what follows
 	writer     *conn         // nil when read-only
 	wal        walState
-	pageBytes  int64
 }
 
 // newStore opens the connections of the store at path.
@@ -209,25 +210,25 @@ func (s *Store) giveReader(c *conn) {
 	}
 }
 
-// Update implements kv.Store. Updates run one after the other, so fn runs once.
+// Update implements kv.Store. Updates run one after the other, so fn runs again only
+// where there was no room for what it did and some could be made.
 func (s *Store) Update(ctx context.Context, mode kv.Mode, fn func(kv.Writer) error) error {
 	return s.withWriter(ctx, func(c *conn) error {
-		room := s.roomToBegin
-		if mode&kv.Reclaim != 0 {
-			room = s.roomToReclaim
-		}
-		if err := room(); err != nil {
-			return err
-		}
-		if err := s.transact(ctx, c, mode, fn); err != nil {
-			if errors.Is(err, kv.ErrNoSpace) {
-				// What did not fit may lie in the log, rolled back. When it
-				// cannot be cut now, the next update tries again.
-				_, _ = s.truncateWAL(walForceWait)
+		for first := true; ; first = false {
+			if err := s.room(mode); err != nil {
+				return err
 			}
-			return err
+			free, err := storefile.FreeSpace(s.path)
+			if err != nil {
+				return err
+			}
+			if err = s.transact(ctx, c, mode, fn); err == nil {
+				return s.afterCommit(mode)
+			}
+			if !errors.Is(err, kv.ErrNoSpace) || !s.makeRoom(free) || !first {
+				return err
+			}
 		}
-		return s.afterCommit(mode)
 	})
 }
 

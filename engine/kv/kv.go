@@ -76,6 +76,11 @@ func (m Mode) Durable() bool { return m&Durable != 0 }
 // Reclaim fails with ErrNoSpace.
 const Reserve = 8 << 20
 
+// Scarce is the space left, in bytes as FreeSpacer counts them, at or below which an
+// Update without Reclaim first makes room of what was deleted, where the database
+// can do that.
+const Scarce = 2 * Reserve
+
 // Errors that a back end returns, wrapped with its own detail.
 var (
 	ErrClosed     = errors.New("store is closed")
@@ -178,7 +183,11 @@ type (
 	Sizer interface {
 		Size() (int64, error)
 	}
-	// FreeSpacer reports the free disk space where the store lives, in bytes.
+	// FreeSpacer reports how far the store is from full, in bytes: about as much
+	// less Reserve can be put before an Update without Reclaim fails with
+	// ErrNoSpace. It counts free space on the disk and inside the store, without
+	// what the database has yet to take for updates that are done. It does not
+	// wait for the writer.
 	FreeSpacer interface {
 		FreeSpace() (int64, error)
 	}
@@ -234,6 +243,24 @@ func (e *LockedError) Error() string {
 
 // Unwrap makes errors.Is(err, ErrLocked) hold.
 func (e *LockedError) Unwrap() error { return ErrLocked }
+
+// SpaceError says how little space is left for an update that was refused.
+type SpaceError struct {
+	Path       string // of the store; empty: not known
+	Free, Need int64  // bytes
+}
+
+// Error names the store, what is left and what is needed.
+func (e *SpaceError) Error() string {
+	s := strconv.FormatInt(e.Free, 10) + " bytes free, " + strconv.FormatInt(e.Need, 10) + " needed: " + ErrNoSpace.Error()
+	if e.Path == "" {
+		return s
+	}
+	return e.Path + ": " + s
+}
+
+// Unwrap makes errors.Is(err, ErrNoSpace) hold.
+func (e *SpaceError) Unwrap() error { return ErrNoSpace }
 
 // ID returns the key of id in a table with IDs set.
 func ID(id uint64) []byte { return binary.BigEndian.AppendUint64(nil, id) }
