@@ -43,6 +43,7 @@ type Server struct {
 	Run       func() error    // serves until the mount is gone; an error: it never came up, or why it ended
 	Shut      func() error    // ends all service: closes every handle, commits durably; again: only reports
 	RootCalls func() uint64   // how often the top directory has been asked for; nil: the mount is in place before Ready
+	Usable    func() error    // runs when the mount answers, before Mount returns; nil: nothing to do
 	Stop      func() bool     // asks the library to end, where it can be asked
 }
 
@@ -111,20 +112,34 @@ func (w *View) awaitUsable(ctx context.Context) error {
 	}
 	for {
 		before := w.rootCalls()
-		answered := make(chan struct{})
-		var statErr error
-		go func() { // ends with the stat, at the latest when the mount goes
-			defer close(answered)
-			statErr = mountpoint.Ask(w.point)
-		}()
-		if err := w.await(ctx, answered); err != nil {
+		statErr, err := w.asking(ctx, func() error { return mountpoint.Ask(w.point) })
+		if err != nil {
 			return err
 		}
 		if statErr == nil && (w.srv.RootCalls == nil || w.rootCalls() > before) {
-			return nil
+			break
 		}
 		// Only macOS and Windows come here: they mount after they say hello.
 		time.Sleep(time.Millisecond)
+	}
+	if w.srv.Usable == nil {
+		return nil
+	}
+	failed, err := w.asking(ctx, w.srv.Usable)
+	return errors.Join(failed, err)
+}
+
+// asking runs fn, which asks the mount something, as long as there is time.
+func (w *View) asking(ctx context.Context, fn func() error) (answer, err error) {
+	answered := make(chan error, 1)
+	go func() { answered <- fn() }() // ends with fn, at the latest when the mount goes
+	select {
+	case answer = <-answered:
+		return answer, nil
+	case <-w.done:
+		return nil, fmt.Errorf("mount on %s: %w", w.point, w.err)
+	case <-ctx.Done():
+		return nil, fmt.Errorf("mount on %s: %w", w.point, ctx.Err())
 	}
 }
 

@@ -1,0 +1,38 @@
+// Package gofusefs makes a vault visible as a directory on Linux, through go-fuse's
+// low-level interface: pure Go, with no library to install. It translates the
+// kernel's node numbers and handles to the engine's inodes and files; a node number
+// is the engine's inode number.
+//
+// # What the kernel keeps
+//
+// The kernel keeps names, also those that are not there, attributes, the targets of
+// symbolic links and file content for as long as it likes, so most of what programs
+// look at costs no call. What keeps that right:
+//
+//   - Every change through this mount passes through the kernel, which knows what
+//     it means.
+//   - Every other change (the command line, a restore, another mount of the vault)
+//     is told to us by the engine (engine.Watcher), and we tell the kernel before
+//     the call that made it returns. See type notifier.
+//   - What is on its way to the kernel while such a change happens is sent without
+//     leave to keep it (vaultFS.changes).
+//
+// Writes go to the engine at once. The kernel could gather them (the writeback
+// cache), but then it believes its own size and times of a file, and a change from
+// outside would stay invisible to whoever has the file open.
+//
+// # What is not offered
+//
+// O_TMPFILE, ioctl, reflinks (copy_file_range copies), and access control lists.
+// Programs fall back. Locks are the kernel's own, among the programs of this
+// machine.
+//
+// # Processes of the caller
+//
+// The process that serves a mount must not start a program with its working
+// directory, or the program itself, inside that mount: between fork and exec the
+// Go runtime waits for the child while the child waits for the mount, and a garbage
+// collection at that moment stops both for ever. Let a child outside the mount
+// change directory by itself. Mapping a file of the mount into this process is
+// unsafe for the same reason.
+package gofusefs

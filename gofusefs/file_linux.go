@@ -1,0 +1,252 @@
+package gofusefs
+
+import (
+	"errors"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// openMode translates the flags of open(2). O_APPEND and O_TRUNC do not matter
+// without the right to write.
+func openMode(flags uint32) engine.OpenMode {
+	mode := engine.OpenRead
+	switch flags & unix.O_ACCMODE {
+	case unix.O_WRONLY:
+		mode = engine.OpenWrite
+	case unix.O_RDWR:
+		mode = engine.OpenRead | engine.OpenWrite
+	}
+	if mode&engine.OpenWrite == 0 {
+		return mode
+	}
+	if flags&unix.O_APPEND != 0 {
+		mode |= engine.OpenAppend
+	}
+	if flags&unix.O_TRUNC != 0 {
+		mode |= engine.OpenTruncate
+	}
+	return mode
+}
+
+// opened gives the kernel a handle. It keeps the content that it has of the file,
+// because it is told of every change. To a reader a close has nothing to report.
+func (b *vaultFS) opened(out *fuse.OpenOut, file *engine.File, mode engine.OpenMode) {
+	out.Fh = b.handles.add(&handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0})
+	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
+	if mode&engine.OpenWrite == 0 {
+		out.OpenFlags |= fuse.FOPEN_NOFLUSH
+	}
+}
+
+// Create creates and opens a file in one step.
+func (b *vaultFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out *fuse.CreateOut) fuse.Status {
+	mode := openMode(in.Flags)
+	return b.change(func() error {
+		seen := b.changes.Load()
+		file, a, err := b.v.Create(b.own, engine.Ino(in.NodeId), name, in.Mode&^engine.TypeMask, owner(&in.InHeader), mode, in.Flags&unix.O_EXCL != 0)
+		if err != nil {
+			return err
+		}
+		b.entry(&out.EntryOut, a, seen)
+		b.opened(&out.OpenOut, file, mode)
+		return nil
+	})
+}
+
+// Open opens a file. The kernel has checked permissions, and opens FIFOs and
+// sockets without us.
+func (b *vaultFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	mode := openMode(in.Flags)
+	if b.readOnly && mode&engine.OpenWrite != 0 {
+		return fuse.EROFS
+	}
+	return b.do(func() error {
+		file, err := b.v.Open(b.own, engine.Ino(in.NodeId), mode)
+		if err != nil {
+			return ofNode(err)
+		}
+		if mode&engine.OpenTruncate != 0 {
+			err = b.dropCapabilities(file.Ino())
+			if err == nil && in.Mode&fuse.OPEN_KILL_SUIDGID != 0 {
+				err = b.dropSetID(file.Ino())
+			}
+		}
+		if err != nil {
+			return errors.Join(err, file.Close())
+		}
+		b.opened(out, file, mode)
+		return nil
+	})
+}
+
+// Read fills p from an offset on; fewer bytes mean the end of the file.
+func (b *vaultFS) Read(_ <-chan struct{}, in *fuse.ReadIn, p []byte) (result fuse.ReadResult, status fuse.Status) {
+	status = b.do(func() error {
+		h, err := b.handles.file(in.Fh)
+		if err != nil {
+			return err
+		}
+		n, err := h.file.ReadAt(b.own, p, int64(in.Offset))
+		result = fuse.ReadResultData(p[:n])
+		return err
+	})
+	return result, status
+}
+
+// Write writes p at an offset. A part that was written before an error counts; the
+// rest brings the error back.
+func (b *vaultFS) Write(_ <-chan struct{}, in *fuse.WriteIn, p []byte) (written uint32, status fuse.Status) {
+	n := 0
+	status = b.change(func() error {
+		h, err := b.handles.file(in.Fh)
+		if err != nil {
+			return err
+		}
+		if err := b.dropForWrite(h, in.WriteFlags); err != nil {
+			return err
+		}
+		switch {
+		case !h.append:
+			n, err = h.file.WriteAt(b.own, p, int64(in.Offset))
+		case in.WriteFlags&fuse.WRITE_CACHE != 0:
+			n, err = b.writePage(h, p, int64(in.Offset))
+		default:
+			n, err = b.appendTo(h, p, int64(in.Offset))
+		}
+		return err
+	})
+	if n > 0 {
+		return uint32(n), fuse.OK
+	}
+	return 0, status
+}
+
+// writePage writes at an offset although the handle appends: the kernel writes the
+// pages of a shared mapping back through any writable handle of the file.
+func (b *vaultFS) writePage(h *handle, p []byte, off int64) (n int, err error) {
+	plain, err := b.v.Open(b.own, h.ino, engine.OpenWrite)
+	if err != nil {
+		return 0, err
+	}
+	n, err = plain.WriteAt(b.own, p, off)
+	return n, errors.Join(err, plain.Close())
+}
+
+// appendTo writes at the end of the file. The kernel believes the end to be at off,
+// and keeps the bytes there; if somebody outside the mount was faster, it must drop
+// them.
+func (b *vaultFS) appendTo(h *handle, p []byte, off int64) (n int, err error) {
+	n, err = h.file.WriteAt(b.own, p, off)
+	a, serr := h.file.Stat(b.own)
+	if serr == nil && a.Size != off+int64(n) {
+		b.changes.Add(1)
+		go b.notifier.inode(&b.nodes, h.ino) // ends when the kernel has our answer to this write
+	}
+	return n, err
+}
+
+// Flush is called at every close(2) of a file open for writing, which returns what
+// it returns.
+func (b *vaultFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
+	return b.withFile(in.Fh, func(f *engine.File) error { return f.Flush(b.own) })
+}
+
+// Fsync makes everything written to the file survive power loss.
+func (b *vaultFS) Fsync(_ <-chan struct{}, in *fuse.FsyncIn) fuse.Status {
+	return b.withFile(in.Fh, func(f *engine.File) error { return f.Sync(b.own) })
+}
+
+func (b *vaultFS) withFile(fh uint64, fn func(f *engine.File) error) fuse.Status {
+	return b.do(func() error {
+		h, err := b.handles.file(fh)
+		if err == nil {
+			err = fn(h.file)
+		}
+		return err
+	})
+}
+
+// Release gives a handle back. No program waits for it, so a failure is kept for
+// the end of the mount.
+func (b *vaultFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
+	b.do(func() error {
+		if h := b.handles.remove(in.Fh); h != nil && h.file != nil {
+			b.svc.Fault(h.file.Close())
+		}
+		return nil
+	})
+}
+
+// Fallocate makes, zeroes or punches a range.
+func (b *vaultFS) Fallocate(_ <-chan struct{}, in *fuse.FallocateIn) fuse.Status {
+	return b.change(func() error {
+		h, err := b.handles.file(in.Fh)
+		if err != nil {
+			return err
+		}
+		if err := b.dropForWrite(h, 0); err != nil {
+			return err
+		}
+		return h.file.Allocate(b.own, int64(in.Offset), int64(in.Length), in.Mode)
+	})
+}
+
+// Lseek finds data and holes; every other seek is the kernel's.
+func (b *vaultFS) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut) fuse.Status {
+	if in.Whence != unix.SEEK_DATA && in.Whence != unix.SEEK_HOLE {
+		return fuse.EINVAL
+	}
+	return b.withFile(in.Fh, func(f *engine.File) error {
+		at, err := f.Seek(b.own, int64(in.Offset), in.Whence == unix.SEEK_HOLE)
+		out.Offset = uint64(at)
+		return err
+	})
+}
+
+// Bounds of one copy_file_range; programs ask again for the rest.
+const (
+	copyBuffer = 1 << 20
+	copyMost   = 16 << 20
+)
+
+// CopyFileRange copies without the bytes passing through the kernel.
+func (b *vaultFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (written uint32, status fuse.Status) {
+	done := int64(0)
+	status = b.change(func() error {
+		from, err := b.handles.file(in.FhIn)
+		if err != nil {
+			return err
+		}
+		to, err := b.handles.file(in.FhOut)
+		if err != nil {
+			return err
+		}
+		if err := b.dropForWrite(to, 0); err != nil {
+			return err
+		}
+		done, err = b.copyRange(from.file, to.file, int64(in.OffIn), int64(in.OffOut), int64(min(in.Len, copyMost)))
+		return err
+	})
+	if done > 0 {
+		return uint32(done), fuse.OK
+	}
+	return 0, status
+}
+
+func (b *vaultFS) copyRange(from, to *engine.File, fromOff, toOff, length int64) (done int64, err error) {
+	buf := make([]byte, min(length, copyBuffer))
+	for done < length {
+		n, err := from.ReadAt(b.own, buf[:min(int64(len(buf)), length-done)], fromOff+done)
+		if err != nil || n == 0 {
+			return done, err
+		}
+		n, err = to.WriteAt(b.own, buf[:n], toOff+done)
+		done += int64(n)
+		if err != nil {
+			return done, err
+		}
+	}
+	return done, nil
+}

@@ -1,0 +1,112 @@
+package gofusefs
+
+import (
+	"fmt"
+	"io"
+	"log"
+	"os"
+	"path/filepath"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/mountpoint"
+	"github.com/agentvfs/avfs/internal/view"
+	"github.com/hanwen/go-fuse/v2/fuse"
+	"golang.org/x/sys/unix"
+)
+
+// The setuid program that mounts for ordinary users, and what installs it.
+const (
+	helperProgram = "fusermount3"
+	helperPackage = "fuse3"
+)
+
+func probe() error { return view.ProbeDevice(helperProgram, helperPackage) }
+
+// Sizes and numbers of requests. The kernel lowers what it does not allow.
+const (
+	maxRequest    = 1 << 20 // bytes in one read or write
+	maxBackground = 64      // readahead and the like under way at a time
+)
+
+// capabilities are what we ask of the kernel beyond go-fuse's own choice: to
+// leave it to us to take set-id bits off, which spares a look for file capabilities
+// at every write; to truncate in the open; and to list with attributes where a
+// program has shown that it wants them.
+const capabilities = fuse.CAP_HANDLE_KILLPRIV_V2 | fuse.CAP_ATOMIC_O_TRUNC | fuse.CAP_READDIRPLUS_AUTO
+
+// mountOptions are go-fuse's for a mount of v.
+func mountOptions(v *engine.Vault, opts *Options) (*fuse.MountOptions, error) {
+	others, err := opts.Shared()
+	if err != nil {
+		return nil, err
+	}
+	o := &fuse.MountOptions{
+		Name:                     "avfs", // with "fuse." before it, mountpoint.FSType
+		FsName:                   opts.Source(v),
+		AllowOther:               others,
+		Options:                  append([]string{"default_permissions"}, opts.ExtraOptions...),
+		MaxWrite:                 maxRequest,
+		MaxBackground:            maxBackground,
+		EnableSymlinkCaching:     true,
+		ExplicitDataCacheControl: true,
+		DisableSplice:            true, // what we answer with is in memory
+		ExtraCapabilities:        capabilities,
+		DisabledCapabilities:     fuse.CAP_PASSTHROUGH | fuse.CAP_NO_OPEN_SUPPORT, // the first would keep overlayfs off the mount
+		Debug:                    opts.Debug,
+		Logger:                   log.New(io.Discard, "", 0),
+	}
+	if opts.Debug {
+		o.Logger = log.New(os.Stderr, "gofusefs: ", log.Lmicroseconds)
+	}
+	if os.Geteuid() == 0 {
+		o.DirectMountStrict = true
+		o.DirectMountFlags = unix.MS_NOSUID | unix.MS_NODEV
+		if opts.ReadOnly {
+			o.DirectMountFlags |= unix.MS_RDONLY
+		}
+	} else if opts.ReadOnly {
+		o.Options = append(o.Options, "ro")
+	}
+	return o, nil
+}
+
+// plan prepares a mount of v. Nothing happens before Run.
+func plan(v *engine.Vault, opts *Options) (func(point string) *view.Server, error) {
+	o, err := mountOptions(v, opts)
+	if err != nil {
+		return nil, err
+	}
+	return func(point string) *view.Server { return newServer(v, point, o, opts.ReadOnly) }, nil
+}
+
+func newServer(v *engine.Vault, point string, o *fuse.MountOptions, readOnly bool) *view.Server {
+	ops := newVaultFS(v, readOnly)
+	o.PanicHandler = ops.panicked
+	ready := make(chan struct{})
+	return &view.Server{
+		Ready: ready,
+		Run: func() error {
+			defer ops.watcher.Stop()
+			srv, err := fuse.NewServer(ops, point, o)
+			if err != nil {
+				// What was mounted before it failed has no server.
+				if rerr := mountpoint.Recover(point); rerr != nil {
+					return fmt.Errorf("%w: %w; %w", ErrRefused, err, rerr)
+				}
+				return fmt.Errorf("%w: %w", ErrRefused, err)
+			}
+			close(ready)
+			srv.Serve()
+			return nil
+		},
+		Shut:   ops.shut,
+		Usable: func() error { return mountpoint.Poll(filepath.Join(point, pollName)) },
+		Stop:   func() bool { return false },
+	}
+}
+
+// pollName is a file that go-fuse has in every mount. It answers a poll of it that
+// it cannot be polled, and the kernel takes that for all files of the mount and
+// asks no more. A poll comes with each file that a Go process opens; of a process
+// that serves the mount itself it might hold the last thread that could answer.
+const pollName = ".go-fuse-epoll-hack"
