@@ -36,9 +36,13 @@ type commitRequest struct {
 type doomed struct {
 	nodes  []uint64
 	chunks []chunkRef
+	// closed are chunks of unlinked files whose last handle went. A state that
+	// was being published at that moment may still have the file: the next
+	// commit looks at the mark again.
+	closed []chunkRef
 }
 
-func (d *doomed) empty() bool { return len(d.nodes) == 0 && len(d.chunks) == 0 }
+func (d *doomed) empty() bool { return len(d.nodes) == 0 && len(d.chunks) == 0 && len(d.closed) == 0 }
 
 // Commit makes everything pending part of a new root and returns it. A durable
 // commit survives power loss, a relaxed one the death of the process.
@@ -167,6 +171,12 @@ func (v *Vault) freeze(req commitRequest) *commit {
 
 // takeDoomed takes as much as one transaction deletes. The caller holds mu.
 func (v *Vault) takeDoomed() doomed {
+	for _, ref := range v.doomed.closed {
+		if ref.id > v.rec.ChunkMark {
+			v.doomed.chunks = append(v.doomed.chunks, ref)
+		}
+	}
+	v.doomed.closed = nil
 	n, m := min(len(v.doomed.nodes), doomedNodes), min(len(v.doomed.chunks), doomedChunk)
 	d := doomed{nodes: v.doomed.nodes[:n:n]}
 	for _, ref := range v.doomed.chunks[:m] {

@@ -182,7 +182,7 @@ func (v *Vault) hold(key string, value []byte, delta int) {
 // vault can have referred to, or the tree until that commit. The caller holds mu.
 func (v *Vault) doom(ref chunkRef) {
 	if ref.id > v.rec.ChunkMark {
-		v.doomed.chunks = append(v.doomed.chunks, ref)
+		v.doomed.closed = append(v.doomed.closed, ref)
 		v.arm()
 	}
 }
