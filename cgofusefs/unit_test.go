@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/internal/posix"
+	"github.com/agentvfs/avfs/internal/view/viewtest"
 	"github.com/winfsp/cgofuse/fuse"
 )
 
@@ -117,7 +118,7 @@ func TestKeptTable(t *testing.T) {
 
 // A panic inside an operation must neither end the process nor vanish.
 func TestPanicIsReported(t *testing.T) {
-	b := newVaultFS(newVault(t), false)
+	b := newVaultFS(viewtest.NewVault(t), false)
 	if errc := b.do("test", func(ctx context.Context) error { panic("boom") }); errc != -fuse.EIO {
 		t.Errorf("a panic gives %d", errc)
 	}

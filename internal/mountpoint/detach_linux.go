@@ -57,12 +57,16 @@ func isDead(point string) bool {
 	}
 }
 
-// Ask asks the mount on point for its top directory, and returns when it has
-// answered. A process that asks a mount of its own can be killed meanwhile.
+// Ask asks the mount on point for its top directory, and returns when its server
+// has answered. A process that asks a mount of its own can be killed meanwhile.
 func Ask(point string) (err error) {
 	apart(func() {
 		var st unix.Stat_t
-		err = unix.Stat(point, &st)
+		if err = unix.Stat(point, &st); err == nil {
+			// The kernel may have answered that itself; this it passes on.
+			var fs unix.Statfs_t
+			err = unix.Statfs(point, &fs)
+		}
 	})
 	return err
 }

@@ -1,6 +1,4 @@
-//go:build cgo && linux
-
-package cgofusefs
+package viewtest
 
 import (
 	"context"
@@ -23,16 +21,17 @@ import (
 	"github.com/agentvfs/avfs/engine/kv/faultkv"
 	"github.com/agentvfs/avfs/engine/kv/memkv"
 	"github.com/agentvfs/avfs/internal/mountpoint"
+	"github.com/agentvfs/avfs/internal/view"
 	"golang.org/x/sys/unix"
 )
 
-// TestLife mounts and unmounts without any pause, as scripts do, and checks what is
+// life mounts and unmounts without any pause, as scripts do, and checks what is
 // left behind each time.
-func TestLife(t *testing.T) {
-	needsFUSE(t)
-	v, p := newVault(t), point(t)
+func (s *suite) life(t *testing.T) {
+	s.needsFUSE(t)
+	v, p := NewVault(t), point(t)
 	for i := range 10 {
-		w, err := Mount(within(t), v, p, nil)
+		w, err := s.b.Mount(within(t), v, p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}
@@ -57,14 +56,14 @@ func TestLife(t *testing.T) {
 	}
 }
 
-// TestWorkingDirectory checks that a mount leaves every thread of the process where
+// workingDirectory checks that a mount leaves every thread of the process where
 // it is: libfuse changes to the root directory in the foreground, too.
-func TestWorkingDirectory(t *testing.T) {
+func (s *suite) workingDirectory(t *testing.T) {
 	before, err := os.Getwd()
 	if err != nil {
 		t.Fatal(err)
 	}
-	w := mountAt(t, newVault(t), point(t), nil)
+	w := s.mountAt(t, NewVault(t), point(t), nil)
 	var wg sync.WaitGroup
 	for i := range 64 {
 		wg.Go(func() {
@@ -92,31 +91,31 @@ func TestWorkingDirectory(t *testing.T) {
 	}
 }
 
-// TestExistingPoint checks which directories are taken, and that one that was there
+// existingPoint checks which directories are taken, and that one that was there
 // before is there afterwards.
-func TestExistingPoint(t *testing.T) {
-	needsFUSE(t)
-	v, p := newVault(t), point(t)
+func (s *suite) existingPoint(t *testing.T) {
+	s.needsFUSE(t)
+	v, p := NewVault(t), point(t)
 	if err := os.Mkdir(p, 0o755); err != nil {
 		t.Fatal(err)
 	}
-	t.Run("empty", func(t *testing.T) { mountAt(t, v, p, nil) })
+	t.Run("empty", func(t *testing.T) { s.mountAt(t, v, p, nil) })
 	if !exists(p) {
 		t.Fatal("the directory is gone after the unmount")
 	}
 	writeFile(t, filepath.Join(p, "below"), "1")
-	_, err := Mount(within(t), v, p, nil)
+	_, err := s.b.Mount(within(t), v, p, nil)
 	wantIs(t, "mount over a full directory", err, mountpoint.ErrNotEmpty)
 	t.Run("full, allowed", func(t *testing.T) {
-		mountAt(t, v, p, &Options{AllowNonEmpty: true})
+		s.mountAt(t, v, p, &view.Options{AllowNonEmpty: true})
 		if exists(filepath.Join(p, "below")) {
 			t.Error("what is below shows through")
 		}
 	})
 	wantFile(t, filepath.Join(p, "below"), "1")
-	_, err = Mount(within(t), v, filepath.Join(p, "below"), nil)
+	_, err = s.b.Mount(within(t), v, filepath.Join(p, "below"), nil)
 	wantIs(t, "mount on a file", err, mountpoint.ErrNotDirectory)
-	_, err = Mount(within(t), v, filepath.Join(p, "no", "such"), nil)
+	_, err = s.b.Mount(within(t), v, filepath.Join(p, "no", "such"), nil)
 	wantIs(t, "mount below nothing", err, os.ErrNotExist)
 	link := p + "-link"
 	if err := os.Remove(filepath.Join(p, "below")); err != nil {
@@ -125,29 +124,29 @@ func TestExistingPoint(t *testing.T) {
 	if err := os.Symlink(p, link); err != nil {
 		t.Fatal(err)
 	}
-	if w := mountAt(t, v, link, nil); w.Point() != p {
+	if w := s.mountAt(t, v, link, nil); w.Point() != p {
 		t.Errorf("the mount through a link is on %s, want %s", w.Point(), p)
 	}
 }
 
-// TestMountTwice checks that a living mount is not covered by another.
-func TestMountTwice(t *testing.T) {
-	v := newVault(t)
-	w := mountAt(t, v, point(t), nil)
+// mountTwice checks that a living mount is not covered by another.
+func (s *suite) mountTwice(t *testing.T) {
+	v := NewVault(t)
+	w := s.mountAt(t, v, point(t), nil)
 	writeFile(t, filepath.Join(w.Point(), "f"), "1")
-	_, err := Mount(within(t), v, w.Point(), nil)
+	_, err := s.b.Mount(within(t), v, w.Point(), nil)
 	wantIs(t, "a second mount", err, mountpoint.ErrMounted)
-	wantIs(t, "recovery of a living mount", Recover(w.Point()), mountpoint.ErrMounted)
+	wantIs(t, "recovery of a living mount", mountpoint.Recover(w.Point()), mountpoint.ErrMounted)
 	wantFile(t, filepath.Join(w.Point(), "f"), "1")
-	if err := Recover(t.TempDir()); err != nil {
+	if err := mountpoint.Recover(t.TempDir()); err != nil {
 		t.Errorf("recovery where nothing is mounted: %v", err)
 	}
 }
 
-// TestTwoMountsOfOneVault checks that both show one state, without delay.
-func TestTwoMountsOfOneVault(t *testing.T) {
-	v := newVault(t)
-	a, b := mountAt(t, v, point(t), nil), mountAt(t, v, point(t), nil)
+// twoMountsOfOneVault checks that both show one state, without delay.
+func (s *suite) twoMountsOfOneVault(t *testing.T) {
+	v := NewVault(t)
+	a, b := s.mountAt(t, v, point(t), nil), s.mountAt(t, v, point(t), nil)
 	for i := range 20 {
 		writeFile(t, filepath.Join(a.Point(), "f"), fmt.Sprint(i))
 		wantFile(t, filepath.Join(b.Point(), "f"), fmt.Sprint(i))
@@ -185,18 +184,18 @@ func end(cmd *exec.Cmd) {
 	_ = cmd.Wait()
 }
 
-// TestBusy checks that an unmount names whoever is in the way, leaves the mount
+// busy checks that an unmount names whoever is in the way, leaves the mount
 // usable, and works once they are gone.
-func TestBusy(t *testing.T) {
+func (s *suite) busy(t *testing.T) {
 	for what, script := range map[string]string{
 		"working directory": `cd "$1"`,
 		"open file":         `exec 3< "$1/f"`,
 	} {
 		t.Run(what, func(t *testing.T) {
-			w := mountAt(t, newVault(t), point(t), nil)
+			w := s.mountAt(t, NewVault(t), point(t), nil)
 			writeFile(t, filepath.Join(w.Point(), "f"), "1")
 			cmd := holder(t, script, w.Point())
-			var busy *BusyError
+			var busy *view.BusyError
 			if err := w.Unmount(within(t), false); !errors.As(err, &busy) {
 				t.Fatalf("unmount of a busy mount: %v", err)
 			}
@@ -215,13 +214,13 @@ func TestBusy(t *testing.T) {
 	}
 }
 
-// TestBusyMountBelow checks that a mount on top of ours is named.
-func TestBusyMountBelow(t *testing.T) {
-	v := newVault(t)
-	w := mountAt(t, v, point(t), nil)
+// busyMountBelow checks that a mount on top of ours is named.
+func (s *suite) busyMountBelow(t *testing.T) {
+	v := NewVault(t)
+	w := s.mountAt(t, v, point(t), nil)
 	below := filepath.Join(w.Point(), "below")
-	inner := mountAt(t, newVault(t), below, nil)
-	var busy *BusyError
+	inner := s.mountAt(t, NewVault(t), below, nil)
+	var busy *view.BusyError
 	if err := w.Unmount(within(t), false); !errors.As(err, &busy) || !slices.Equal(busy.Mounts, []string{below}) {
 		t.Errorf("unmount below a mount: %v", err)
 	}
@@ -230,12 +229,12 @@ func TestBusyMountBelow(t *testing.T) {
 	}
 }
 
-// TestForce checks that a forced unmount keeps everything that was written, ends
+// force checks that a forced unmount keeps everything that was written, ends
 // the service for whoever stays, and leaves the vault free.
-func TestForce(t *testing.T) {
-	needsFUSE(t)
-	v, p := newVault(t), point(t)
-	w, err := Mount(within(t), v, p, nil)
+func (s *suite) force(t *testing.T) {
+	s.needsFUSE(t)
+	v, p := NewVault(t), point(t)
+	w, err := s.b.Mount(within(t), v, p, nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -273,18 +272,18 @@ func TestForce(t *testing.T) {
 	case <-time.After(patience):
 		t.Error("the service goes on")
 	}
-	again := mountAt(t, v, p, nil)
+	again := s.mountAt(t, v, p, nil)
 	wantFile(t, filepath.Join(again.Point(), "f"), "kept")
 }
 
 // kvOf is the store in memory below a vault of newVault.
 func kvOf(v *engine.Vault) *memkv.Store { return v.Store().Unwrap().(*memkv.Store) }
 
-// TestOutsideUnmount checks that a view whose mount was taken off by somebody else
+// outsideUnmount checks that a view whose mount was taken off by somebody else
 // ends by itself, with everything saved.
-func TestOutsideUnmount(t *testing.T) {
-	v, p := newVault(t), point(t)
-	w := mountAt(t, v, p, nil)
+func (s *suite) outsideUnmount(t *testing.T) {
+	v, p := NewVault(t), point(t)
+	w := s.mountAt(t, v, p, nil)
 	writeFile(t, filepath.Join(p, "f"), "saved")
 	if err := mountpoint.Detach(t.Context(), p, false); err != nil {
 		t.Fatal(err)
@@ -305,10 +304,10 @@ func TestOutsideUnmount(t *testing.T) {
 	}
 }
 
-// TestFailedSaveAtUnmount checks that an unmount that could not save keeps the
+// failedSaveAtUnmount checks that an unmount that could not save keeps the
 // mount, and that force reports what was lost.
-func TestFailedSaveAtUnmount(t *testing.T) {
-	needsFUSE(t)
+func (s *suite) failedSaveAtUnmount(t *testing.T) {
+	s.needsFUSE(t)
 	faults := faultkv.Wrap(memkv.New(engine.Tables()...), faultkv.Config{})
 	store, err := engine.Create(t.Context(), faults, nil)
 	if err != nil {
@@ -319,7 +318,7 @@ func TestFailedSaveAtUnmount(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	w, err := Mount(within(t), v, point(t), nil)
+	w, err := s.b.Mount(within(t), v, point(t), nil)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -341,12 +340,12 @@ func TestFailedSaveAtUnmount(t *testing.T) {
 	faults.Arm()
 }
 
-// TestReadOnly checks that every way to write is refused.
-func TestReadOnly(t *testing.T) {
-	v := newVault(t)
-	rw := mountAt(t, v, point(t), nil)
+// readOnly checks that every way to write is refused.
+func (s *suite) readOnly(t *testing.T) {
+	v := NewVault(t)
+	rw := s.mountAt(t, v, point(t), nil)
 	writeFile(t, filepath.Join(rw.Point(), "f"), "1")
-	w := mountAt(t, v, point(t), &Options{ReadOnly: true})
+	w := s.mountAt(t, v, point(t), &view.Options{ReadOnly: true})
 	f := filepath.Join(w.Point(), "f")
 	wantFile(t, f, "1")
 	_, err := os.OpenFile(f, os.O_WRONLY, 0)
@@ -361,13 +360,13 @@ func TestReadOnly(t *testing.T) {
 	wantFile(t, f, "seen")
 }
 
-// TestDeadlines checks that a wait that is over leaves no mount behind.
-func TestDeadlines(t *testing.T) {
-	needsFUSE(t)
+// deadlines checks that a wait that is over leaves no mount behind.
+func (s *suite) deadlines(t *testing.T) {
+	s.needsFUSE(t)
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel()
 	p := point(t)
-	w, err := Mount(ctx, newVault(t), p, nil)
+	w, err := s.b.Mount(ctx, NewVault(t), p, nil)
 	if err == nil { // it was faster than the look at ctx
 		if err := w.Unmount(within(t), false); err != nil {
 			t.Fatal(err)
@@ -384,21 +383,21 @@ func TestDeadlines(t *testing.T) {
 	}
 }
 
-// TestRefused checks that the library's refusal is an error and leaves nothing.
-func TestRefused(t *testing.T) {
-	needsFUSE(t)
+// refused checks that the library's refusal is an error and leaves nothing.
+func (s *suite) refused(t *testing.T) {
+	s.needsFUSE(t)
 	p := point(t)
-	_, err := Mount(within(t), newVault(t), p, &Options{ExtraOptions: []string{"-o", "no_such_option=1"}})
-	wantIs(t, "an unknown option", err, ErrRefused)
+	_, err := s.b.Mount(within(t), NewVault(t), p, &view.Options{ExtraOptions: s.b.UnknownOption})
+	wantIs(t, "an unknown option", err, view.ErrRefused)
 	if exists(p) {
 		t.Error("the mount point is still there")
 	}
 }
 
-// TestSource checks that odd names reach the table of mounts unharmed.
-func TestSource(t *testing.T) {
+// source checks that odd names reach the table of mounts unharmed.
+func (s *suite) source(t *testing.T) {
 	const name = `a b,c\d`
-	w := mountAt(t, newVault(t), point(t), &Options{FSName: name})
+	w := s.mountAt(t, NewVault(t), point(t), &view.Options{FSName: name})
 	table, err := os.ReadFile("/proc/self/mountinfo")
 	if err != nil {
 		t.Fatal(err)
@@ -415,9 +414,9 @@ func TestSource(t *testing.T) {
 	t.Error("the mount is not in the table")
 }
 
-// TestNoDescriptorsLeft checks that mounting gives back what it takes.
-func TestNoDescriptorsLeft(t *testing.T) {
-	needsFUSE(t)
+// noDescriptorsLeft checks that mounting gives back what it takes.
+func (s *suite) noDescriptorsLeft(t *testing.T) {
+	s.needsFUSE(t)
 	count := func() int {
 		list, err := os.ReadDir("/proc/self/fd")
 		if err != nil {
@@ -425,10 +424,10 @@ func TestNoDescriptorsLeft(t *testing.T) {
 		}
 		return len(list)
 	}
-	v, p := newVault(t), point(t)
+	v, p := NewVault(t), point(t)
 	before := 0
 	for i := range 6 {
-		w, err := Mount(within(t), v, p, nil)
+		w, err := s.b.Mount(within(t), v, p, nil)
 		if err != nil {
 			t.Fatal(err)
 		}

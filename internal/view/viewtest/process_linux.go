@@ -1,6 +1,4 @@
-//go:build cgo && linux
-
-package cgofusefs
+package viewtest
 
 import (
 	"bufio"
@@ -18,6 +16,8 @@ import (
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv/memkv"
+	"github.com/agentvfs/avfs/internal/mountpoint"
+	"github.com/agentvfs/avfs/internal/view"
 	"golang.org/x/sys/unix"
 )
 
@@ -25,9 +25,11 @@ import (
 // killed.
 const envServe = "AVFS_TEST_SERVE"
 
-func TestMain(m *testing.M) {
+// Main runs the tests of a binding, or the server that one of them asks this test
+// binary for.
+func Main(m *testing.M, b *Binding) {
 	if p := os.Getenv(envServe); p != "" {
-		if err := serveForTest(p); err != nil {
+		if err := b.serveForTest(p); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -38,7 +40,7 @@ func TestMain(m *testing.M) {
 
 // serveForTest mounts a vault in memory, says so, and waits for the end of the
 // mount. SIGUSR1 is the only signal that it handles.
-func serveForTest(p string) error {
+func (b *Binding) serveForTest(p string) error {
 	time.AfterFunc(3*patience, func() { os.Exit(3) })
 	got := make(chan os.Signal, 1)
 	signal.Notify(got, syscall.SIGUSR1)
@@ -50,7 +52,7 @@ func serveForTest(p string) error {
 	if err != nil {
 		return err
 	}
-	w, err := Mount(context.Background(), v, p, nil)
+	w, err := b.Mount(context.Background(), v, p, nil)
 	if err != nil {
 		return err
 	}
@@ -67,9 +69,9 @@ func serveForTest(p string) error {
 }
 
 // serve runs a server in a process of its own.
-func serve(t *testing.T, p string) *exec.Cmd {
+func (s *suite) serve(t *testing.T, p string) *exec.Cmd {
 	t.Helper()
-	needsFUSE(t)
+	s.needsFUSE(t)
 	cmd := exec.Command(os.Args[0])
 	cmd.Env = append(os.Environ(), envServe+"="+p)
 	cmd.Stderr = os.Stderr
@@ -82,7 +84,7 @@ func serve(t *testing.T, p string) *exec.Cmd {
 	}
 	t.Cleanup(func() {
 		end(cmd)
-		if err := Recover(p); err != nil {
+		if err := mountpoint.Recover(p); err != nil {
 			t.Error(err)
 		}
 	})
@@ -93,21 +95,21 @@ func serve(t *testing.T, p string) *exec.Cmd {
 	return cmd
 }
 
-// TestRecover checks that the mount of a killed process is in nobody's way: the
+// recover checks that the mount of a killed process is in nobody's way: the
 // next mount clears it, and so does Recover.
-func TestRecover(t *testing.T) {
+func (s *suite) recover(t *testing.T) {
 	p := point(t)
 	for range 2 {
-		cmd := serve(t, p)
+		cmd := s.serve(t, p)
 		fd, err := unix.Open(filepath.Join(p, "f"), unix.O_RDONLY|unix.O_CLOEXEC, 0)
 		if err != nil {
 			t.Fatal(err)
 		}
 		end(cmd)
-		if _, err := os.Stat(p); err == nil {
+		if _, err := os.ReadDir(p); err == nil {
 			t.Fatal("the mount of a dead process still answers")
 		}
-		w := mountAt(t, newVault(t), p, nil)
+		w := s.mountAt(t, NewVault(t), p, nil)
 		if exists(filepath.Join(p, "f")) {
 			t.Error("the dead mount still shows")
 		}
@@ -116,8 +118,8 @@ func TestRecover(t *testing.T) {
 		}
 		_ = unix.Close(fd)
 	}
-	end(serve(t, p))
-	if err := Recover(p); err != nil {
+	end(s.serve(t, p))
+	if err := mountpoint.Recover(p); err != nil {
 		t.Error(err)
 	}
 	if info, err := os.Stat(p); err != nil || !info.IsDir() {
@@ -125,12 +127,12 @@ func TestRecover(t *testing.T) {
 	}
 }
 
-// TestSignalsAreTheCallers checks that the library does not detach the mount on
+// signalsAreTheCallers checks that the library does not detach the mount on
 // SIGTERM: here nobody handles the signal, so it ends the process as usual.
-func TestSignalsAreTheCallers(t *testing.T) {
+func (s *suite) signalsAreTheCallers(t *testing.T) {
 	for _, sig := range []syscall.Signal{syscall.SIGTERM, syscall.SIGINT, syscall.SIGHUP} {
 		p := point(t)
-		cmd := serve(t, p)
+		cmd := s.serve(t, p)
 		if err := cmd.Process.Signal(sig); err != nil {
 			t.Fatal(err)
 		}
@@ -141,7 +143,7 @@ func TestSignalsAreTheCallers(t *testing.T) {
 		}
 	}
 	p := point(t)
-	cmd := serve(t, p)
+	cmd := s.serve(t, p)
 	if err := cmd.Process.Signal(syscall.SIGUSR1); err != nil {
 		t.Fatal(err)
 	}
@@ -153,9 +155,9 @@ func TestSignalsAreTheCallers(t *testing.T) {
 	}
 }
 
-// TestBusyByMapping checks that a process is found that only maps a file.
-func TestBusyByMapping(t *testing.T) {
-	w := mountAt(t, newVault(t), point(t), nil)
+// busyByMapping checks that a process is found that only maps a file.
+func (s *suite) busyByMapping(t *testing.T) {
+	w := s.mountAt(t, NewVault(t), point(t), nil)
 	program := filepath.Join(w.Point(), "sleep")
 	body, err := os.ReadFile("/bin/sleep")
 	if err != nil {
@@ -183,7 +185,7 @@ func TestBusyByMapping(t *testing.T) {
 	if _, err := fmt.Fscan(out, &pid); err != nil {
 		t.Fatal(err)
 	}
-	var busy *BusyError
+	var busy *view.BusyError
 	deadline := time.Now().Add(patience)
 	for {
 		err := w.Unmount(within(t), false)
