@@ -17,11 +17,24 @@ import (
 type VaultOptions struct {
 	// InMemory says that a store dies with the process.
 	InMemory bool
-	// MemoryUnbound says why the memory that the database takes grows with what
-	// is written. The large file is then a small one, and the bound on memory is
-	// a visible skip.
-	MemoryUnbound string
+	// Memory replaces the bound on the memory of a process that writes and reads a
+	// large file, for a database that cannot hold it.
+	Memory *MemoryBound
 }
+
+// MemoryBound bounds the memory of a process.
+type MemoryBound struct {
+	Bytes int64
+	// Mapped says that pages of mapped files do not count: the system drops them
+	// when it needs their memory.
+	Mapped bool
+	// Reason is why the bound is not the usual one.
+	Reason string
+}
+
+// usualMemory is what a process with a store on any sound database gets along with,
+// whatever the size of the files.
+var usualMemory = MemoryBound{Bytes: 300 << 20}
 
 // vaultSuite runs the tests of vaults on the stores of one driver.
 type vaultSuite struct {
@@ -62,6 +75,7 @@ func TestVault(t *testing.T, driver kv.Driver, opts *VaultOptions) {
 // vaultTests are all the rules.
 var vaultTests = []vaultTest{
 	{"Model", "a workspace must do what a file system does, with any history and any order of operations", (*vaultSuite).testModel},
+	{"Quota", "a full vault must refuse growth and nothing else, and say exactly how full it is", (*vaultSuite).testQuota},
 	{"Concurrent", "an agent, a mount and a collector work on one vault at the same time", (*vaultSuite).testConcurrent},
 	{"FullDisk", "a full disk must cost no old data, and deleting is the way out", (*vaultSuite).testFullDisk},
 	{"Appends", "agents append to logs all day; each line must cost a line, not a log", (*vaultSuite).testAppends},

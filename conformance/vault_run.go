@@ -70,6 +70,17 @@ type played struct {
 	apart   map[engine.Ino]*thing // unlinked, but open
 }
 
+// files counts inodes but the top, and those that only a handle keeps.
+func (p *played) files() int64 {
+	open := map[engine.Ino]bool{}
+	for _, h := range p.handles {
+		if p.apart[h.ino] != nil && p.w.nodes[h.ino] == nil {
+			open[h.ino] = true
+		}
+	}
+	return int64(len(p.w.nodes) - 1 + len(open))
+}
+
 type handle struct {
 	f     *engine.File
 	ino   engine.Ino
@@ -121,6 +132,9 @@ func (r *modelRun) run(steps int) {
 	for r.step = range steps {
 		p := r.vaults[r.rng.IntN(len(r.vaults))]
 		r.operate(ctx, p)
+		if got, want := p.v.Usage().Files, p.files(); got != want {
+			r.fatalf("the vault says that it has %d files, and has %d", got, want)
+		}
 		if r.step%50 == 49 {
 			r.compareAll(ctx)
 		}
