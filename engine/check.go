@@ -35,7 +35,8 @@ type CheckReport struct {
 const maxFindingPaths = 20
 
 // Check reads the whole store, past every cache, and reports what is wrong in it.
-// Pending changes are committed first. An error means that the check itself could
+// Pending changes are committed first; where the disk has no room for them, they are
+// left out. An error means that the check itself could
 // not go on. GC waits until it ends; nothing else does.
 func (s *Store) Check(ctx context.Context, opts *CheckOptions) (CheckReport, error) {
 	if opts == nil {
@@ -121,11 +122,14 @@ func (c *checker) run(ctx context.Context) error {
 	return c.index(ctx)
 }
 
-// pinAll commits and pins every vault and returns their records by name.
+// pinAll commits, if there is room, and pins every vault and returns their records by name.
 func (c *checker) pinAll(ctx context.Context) (map[string]vaultRecord, error) {
 	live := map[string]vaultRecord{}
 	for _, v := range c.s.allVaults() {
 		rec, err := v.pinRecord(ctx)
+		if KindOf(err) == NoSpace {
+			rec, err = v.pinSaved()
+		}
 		if KindOf(err) == Closed && ctx.Err() == nil && !c.s.isClosed() {
 			continue // deleted meanwhile
 		}

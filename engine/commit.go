@@ -471,6 +471,7 @@ func (c *commit) thaw(ctx context.Context, err error) {
 	if ctx.Err() == nil { // a caller that gave up says nothing about the store
 		v.failed = err
 	}
+	v.s.space.refresh() // so that the next write learns of a full disk
 	v.arm()
 }
 

@@ -47,6 +47,20 @@ func (v *Vault) pinRecord(ctx context.Context) (vaultRecord, error) {
 	return v.rec, nil
 }
 
+// pinSaved is pinRecord without what is pending: it pins the root of the newest
+// commit.
+func (v *Vault) pinSaved() (vaultRecord, error) {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if err := v.open(); err != nil {
+		return vaultRecord{}, err
+	}
+	rec := v.pinned()
+	v.setRecord(rec)
+	v.s.pin(rec.Root)
+	return rec, nil
+}
+
 // Unpin takes one Pin of root back.
 func (v *Vault) Unpin(root Root) { v.s.unpin(root) }
 
