@@ -1,27 +1,26 @@
 package conformance
 
 import (
-	"errors"
-	"os"
-	"path/filepath"
 	"testing"
 
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storetest"
 )
 
-// smallDiskOptions is the size of the disk for these tests. It leaves some room
+// smallDiskMiB is the size of the disk for these tests, in MiB. It leaves some room
 // beside kv.Reserve for stores that allocate in large pieces.
-const smallDiskOptions = "size=64m"
+const smallDiskMiB = 64
 
 // diskTests fill a disk.
 var diskTests = []storeTest{
 	{"FullDisk", "a full disk is ENOSPC, old data stays intact, and deleting still works", (*storeSuite).testFullDisk},
+	{"FreeSpace", "what is refused in time, where a program sees it, is refused by what a store says is left", (*storeSuite).testFreeSpace},
 	{"DiskFilledByOthers", "another program may take the last byte; nothing may be damaged, and all works again afterwards", (*storeSuite).testForeignFull},
 }
 
 func (s *storeSuite) testFullDisk(t *testing.T) {
 	s.needsFile(t)
-	st, path := s.createAt(t, smallDisk(t))
+	st, path := s.createAt(t, storetest.SmallDisk(t, smallDiskMiB).Dir)
 	put(t, st, tblBlob, []byte("old"), []byte("data"))
 	n := fillDisk(t, st)
 	t.Logf("%d MiB fitted", n>>4)
@@ -100,9 +99,9 @@ func fillDisk(t *testing.T, st kv.Store) (n uint64) {
 
 func (s *storeSuite) testForeignFull(t *testing.T) {
 	s.needsFile(t)
-	st, path := s.createAt(t, smallDisk(t))
+	disk := storetest.SmallDisk(t, smallDiskMiB)
+	st, path := s.createAt(t, disk.Dir)
 	putMany(t, st, 8<<20)
-	foreign := path + ".foreign"
 	write := func(mode kv.Mode, id uint64) error {
 		return st.Update(t.Context(), mode, func(w kv.Writer) error { return w.Put(tblIDs, kv.ID(id), bigValue(id)) })
 	}
@@ -110,7 +109,7 @@ func (s *storeSuite) testForeignFull(t *testing.T) {
 	freeUp := func() {}
 	for range 5 { // the store may at first find something of its own to give back
 		freeUp()
-		freeUp = takeSpace(t, foreign, kv.Reserve/2)
+		freeUp = disk.TakeAllBut(kv.Reserve / 2)
 		if err = write(kv.Relaxed, 1000); err != nil {
 			break
 		}
@@ -121,7 +120,7 @@ func (s *storeSuite) testForeignFull(t *testing.T) {
 		t.Errorf("Reclaim with half the reserve free: %v", err)
 	}
 	freeUp()
-	freeUp = takeSpace(t, foreign, 0)
+	freeUp = disk.TakeAllBut(0)
 	for id := uint64(1001); id < 1201; id++ { // 12 MiB: more than any slack
 		if err = write(kv.Reclaim, id); err != nil {
 			break
@@ -146,28 +145,44 @@ func (s *storeSuite) testForeignFull(t *testing.T) {
 	wantNone(t, st, tblIDs, kv.ID(1))
 }
 
-// takeSpace fills the disk with a file at path until about leave bytes are free. The
-// function that it returns removes the file.
-func takeSpace(t *testing.T, path string, leave int64) (freeUp func()) {
-	t.Helper()
-	f, err := os.Create(path)
-	if err != nil {
-		t.Fatal(err)
-	}
-	block := make([]byte, 64<<10)
-	var size int64
-	for err == nil {
-		var n int
-		n, err = f.Write(block)
-		size += int64(n)
-	}
-	err = errors.Join(f.Truncate(max(0, size-leave)), f.Close())
-	if err != nil {
-		t.Fatal(err)
-	}
-	return func() {
-		if err := os.Remove(filepath.Clean(path)); err != nil {
-			t.Error(err)
+func (s *storeSuite) testFreeSpace(t *testing.T) {
+	s.needsFile(t)
+	st, _ := s.createAt(t, storetest.SmallDisk(t, smallDiskMiB).Dir)
+	f := ability[kv.FreeSpacer](t, st, "say how much is left")
+	left := func() int64 {
+		t.Helper()
+		n, err := f.FreeSpace()
+		if err != nil {
+			t.Fatal(err)
 		}
+		return n
+	}
+	putMany(t, st, 4<<20)
+	promised := left()
+	if promised > smallDiskMiB<<20 {
+		t.Errorf("%d bytes are left on a disk of %d MiB", promised, smallDiskMiB)
+	}
+	// Three quarters allow for what a database takes beside the values.
+	putMany(t, st, int(promised-kv.Reserve)*3/4)
+	n := fillDisk(t, st)
+	if now := left(); now > kv.Reserve+4<<20 {
+		t.Errorf("an update of 1 MiB was refused, and %d bytes are left", now)
+	}
+	for id := uint64(1); id <= n; id += 32 {
+		err := st.Update(t.Context(), kv.Reclaim, func(w kv.Writer) error {
+			for i := id; i < id+32 && i <= n; i++ {
+				if err := w.Delete(tblIDs, kv.ID(i)); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	update(t, st, func(kv.Writer) error { return nil }) // which makes room of what was deleted
+	if now := left(); now < kv.Scarce || now < promised/2 {
+		t.Errorf("%d bytes are left after all was deleted, %d at first", now, promised)
 	}
 }

@@ -78,6 +78,7 @@ var vaultTests = []vaultTest{
 	{"Quota", "a full vault must refuse growth and nothing else, and say exactly how full it is", (*vaultSuite).testQuota},
 	{"Concurrent", "an agent, a mount and a collector work on one vault at the same time", (*vaultSuite).testConcurrent},
 	{"FullDisk", "a full disk must cost no old data, and deleting is the way out", (*vaultSuite).testFullDisk},
+	{"DiskTaken", "what cannot be saved is told to who wrote it and waits; all else goes on", (*vaultSuite).testDiskTaken},
 	{"Appends", "agents append to logs all day; each line must cost a line, not a log", (*vaultSuite).testAppends},
 	{"Import", "forty copies of one source tree are one source tree", (*vaultSuite).testImport},
 	{"Large", "a file larger than the memory must pass through it", (*vaultSuite).testLarge},

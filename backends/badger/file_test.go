@@ -12,6 +12,7 @@ import (
 
 	"github.com/agentvfs/avfs/backends/badger"
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storetest"
 	db "github.com/dgraph-io/badger/v4"
 )
 
@@ -20,70 +21,8 @@ var (
 	digests = kv.Table{Name: "digests"}
 )
 
-// create makes a store in a new folder.
-func create(t *testing.T) (st kv.Store, path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "store.avfs")
-	return open(t, path, kv.Options{Create: true}), path
-}
-
-// open opens a store that must open; it is closed at the end of the test.
-func open(t *testing.T, path string, opts kv.Options) kv.Store {
-	t.Helper()
-	opts.Tables = []kv.Table{nodes, digests}
-	st, err := badger.Driver{}.Open(t.Context(), path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
-}
-
-// put sets the ids from to to in one update, each to size bytes.
-func put(t *testing.T, st kv.Store, mode kv.Mode, from, to uint64, size int) error {
-	t.Helper()
-	return st.Update(t.Context(), mode, func(w kv.Writer) error {
-		for id := from; id <= to; id++ {
-			if err := w.Put(nodes, kv.ID(id), value(id, size)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// value is what put sets id to.
-func value(id uint64, size int) []byte { return bytes.Repeat([]byte{byte(id)}, size) }
-
-// mustPut is a relaxed put that must succeed.
-func mustPut(t *testing.T, st kv.Store, from, to uint64, size int) {
-	t.Helper()
-	if err := put(t, st, kv.Relaxed, from, to, size); err != nil {
-		t.Fatal(err)
-	}
-}
-
-// wantRows fails unless the table of nodes has n rows, as put makes them.
-func wantRows(t *testing.T, st kv.Store, n int) {
-	t.Helper()
-	got := 0
-	err := st.View(t.Context(), func(r kv.Reader) error {
-		return r.Scan(nodes, nil, nil, func(k, v []byte) error {
-			got++
-			if !bytes.Equal(v, value(kv.ParseID(k), len(v))) {
-				t.Errorf("row %d is wrong", kv.ParseID(k))
-			}
-			return nil
-		})
-	})
-	if err != nil || got != n {
-		t.Errorf("%d rows, %v, want %d", got, err, n)
-	}
-}
+// kit makes the stores of these tests.
+var kit = storetest.Kit{Driver: badger.Driver{}, Rows: nodes, More: []kv.Table{digests}}
 
 // copyStore copies the files of a store as they are now, as a crash would leave them.
 func copyStore(t *testing.T, path string) (to string) {
@@ -99,37 +38,37 @@ func copyStore(t *testing.T, path string) (to string) {
 // allows, in bytes and in operations at once, with the longest keys for it, and that
 // one more is refused whole.
 func TestLargestUpdate(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	const size = kv.MaxTxBytes/kv.MaxTxOps - 8
-	if err := put(t, st, kv.Durable, 1, kv.MaxTxOps, size); err != nil {
+	if err := kit.Put(t, st, kv.Durable, 1, kv.MaxTxOps, size); err != nil {
 		t.Fatal(err)
 	}
-	if err := put(t, st, kv.Relaxed, 1, kv.MaxTxOps+1, 0); !errors.Is(err, kv.ErrTxTooLarge) {
+	if err := kit.Put(t, st, kv.Relaxed, 1, kv.MaxTxOps+1, 0); !errors.Is(err, kv.ErrTxTooLarge) {
 		t.Errorf("one operation more: %v, want ErrTxTooLarge", err)
 	}
-	if err := put(t, st, kv.Durable, 1, 8, kv.MaxTxBytes/8-8); err != nil {
+	if err := kit.Put(t, st, kv.Durable, 1, 8, kv.MaxTxBytes/8-8); err != nil {
 		t.Errorf("the largest values: %v", err)
 	}
-	if err := put(t, st, kv.Relaxed, 1, 8, kv.MaxTxBytes/8-7); !errors.Is(err, kv.ErrTxTooLarge) {
+	if err := kit.Put(t, st, kv.Relaxed, 1, 8, kv.MaxTxBytes/8-7); !errors.Is(err, kv.ErrTxTooLarge) {
 		t.Errorf("eight bytes more: %v, want ErrTxTooLarge", err)
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantRows(t, open(t, path, kv.Options{}), kv.MaxTxOps)
+	kit.WantRows(t, kit.Open(t, path, kv.Options{}), kv.MaxTxOps)
 }
 
 // TestNothingInTheValueLog checks that no value goes where a power cut can damage it,
 // neither the largest one nor one that is shorter by a byte.
 func TestNothingInTheValueLog(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	sizes := []int{kv.MaxValue, kv.MaxValue - 1, kv.MaxValue - 2}
 	check := func(st kv.Store) {
 		t.Helper()
 		err := st.View(t.Context(), func(r kv.Reader) error {
 			for i, size := range sizes {
 				v, ok, err := r.Get(nodes, kv.ID(uint64(i+1)))
-				if err != nil || !ok || !bytes.Equal(v, value(uint64(i+1), size)) {
+				if err != nil || !ok || !bytes.Equal(v, storetest.Value(uint64(i+1), size)) {
 					t.Errorf("a value of %d bytes reads as %d bytes, %v, %v", size, len(v), ok, err)
 				}
 			}
@@ -138,10 +77,10 @@ func TestNothingInTheValueLog(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		wantRows(t, st, len(sizes))
+		kit.WantRows(t, st, len(sizes))
 	}
 	for i, size := range sizes {
-		mustPut(t, st, uint64(i+1), uint64(i+1), size)
+		kit.MustPut(t, st, uint64(i+1), uint64(i+1), size)
 	}
 	check(st)
 	backup := filepath.Join(t.TempDir(), "backup.avfs")
@@ -161,21 +100,21 @@ func TestNothingInTheValueLog(t *testing.T) {
 				t.Errorf("%s has %d bytes, %v", name, info.Size(), err)
 			}
 		}
-		check(open(t, p, kv.Options{}))
+		check(kit.Open(t, p, kv.Options{}))
 	}
 }
 
 // TestLogEnds checks that updates go on over the end of a log, and that all of them
 // are there when the store is opened again.
 func TestLogEnds(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	const rows = 100 // MiB: one log and a half
 	for id := uint64(1); id <= rows; id++ {
 		mode := kv.Relaxed
 		if id%30 == 0 {
 			mode = kv.Durable
 		}
-		if err := put(t, st, mode, id, id, 1<<20); err != nil {
+		if err := kit.Put(t, st, mode, id, id, 1<<20); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -185,21 +124,21 @@ func TestLogEnds(t *testing.T) {
 	if err := st.(kv.Verifier).Verify(t.Context()); err != nil {
 		t.Error(err)
 	}
-	wantRows(t, st, rows)
+	kit.WantRows(t, st, rows)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantRows(t, open(t, path, kv.Options{}), rows)
+	kit.WantRows(t, kit.Open(t, path, kv.Options{}), rows)
 }
 
 // TestReadOnlyAfterCrash checks that a store that was not closed can be read, and
 // then refuses updates like any that is opened to be read.
 func TestReadOnlyAfterCrash(t *testing.T) {
-	st, path := create(t)
-	mustPut(t, st, 1, 50, 3000)
-	ro := open(t, copyStore(t, path), kv.Options{ReadOnly: true})
-	wantRows(t, ro, 50)
-	if err := put(t, ro, kv.Relaxed, 1, 1, 0); !errors.Is(err, kv.ErrReadOnly) {
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 50, 3000)
+	ro := kit.Open(t, copyStore(t, path), kv.Options{ReadOnly: true})
+	kit.WantRows(t, ro, 50)
+	if err := kit.Put(t, ro, kv.Relaxed, 1, 1, 0); !errors.Is(err, kv.ErrReadOnly) {
 		t.Errorf("Update: %v, want ErrReadOnly", err)
 	}
 }
@@ -207,8 +146,8 @@ func TestReadOnlyAfterCrash(t *testing.T) {
 // TestEmptyLogs checks that logs without a byte, as a process leaves that dies in
 // making or removing one, keep no store from opening.
 func TestEmptyLogs(t *testing.T) {
-	st, path := create(t)
-	mustPut(t, st, 1, 10, 100)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 10, 100)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -217,7 +156,7 @@ func TestEmptyLogs(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	wantRows(t, open(t, path, kv.Options{}), 10)
+	kit.WantRows(t, kit.Open(t, path, kv.Options{}), 10)
 }
 
 // TestForeignDatabase checks that a Badger database of another program is refused and
@@ -259,7 +198,7 @@ func names(t *testing.T, path string) (list string) {
 // TestNewerVersion checks that a store of a newer format is refused by name instead
 // of being misread.
 func TestNewerVersion(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -326,7 +265,7 @@ func TestManyTables(t *testing.T) {
 
 // TestBadgersOwnTools checks that Badger itself keeps out of a store that is open.
 func TestBadgersOwnTools(t *testing.T) {
-	_, path := create(t)
+	_, path := kit.Create(t)
 	o := db.DefaultOptions(path).WithLogger(nil).WithExternalMagic(0xAF01)
 	if d, err := db.Open(o); err == nil {
 		t.Error("Badger opens a store that is open")

@@ -21,11 +21,31 @@ const (
 
 	valueLogBytes  = 1 << 20  // smallest that Badger allows; the file stays empty
 	indexCacheSize = 16 << 20 // of the tables' indexes, which are of any size otherwise
-	tableBytes     = 8 << 20
+
+	// tableBytes is the size of a table at every depth. Badger builds up to a dozen
+	// at a time, each in a buffer of twice its size.
+	tableBytes = 8 << 20
+	// blockBytes is what a table is read and checked by. With less than a whole chunk
+	// a block is copied as it grows, and building a table of them takes three times
+	// its size in memory.
+	blockBytes = 132 << 10
+	// baseLevelBytes is about one log: merging a log into less would leave one of
+	// the tables of the next depth for each.
+	baseLevelBytes = memTableBytes
+
+	// mergeTables is how many new tables are merged into the tree, stallTables how
+	// many there may be before updates wait for that. Of four that have waited for
+	// long Badger makes one, of any size, in memory.
+	mergeTables = 1
+	stallTables = 3
+	// calmStallTables is stallTables where Badger merges nothing by itself; see
+	// maxNewTables.
+	calmStallTables = 15
 )
 
-// options returns the settings of a store. log may be nil.
-func options(dir string, log *logger) db.Options {
+// options returns the settings of a store. log may be nil. With calm Badger merges no
+// tables by itself.
+func options(dir string, log *logger, calm bool) db.Options {
 	o := db.DefaultOptions(dir).
 		WithExternalMagic(appMagic | formatVersion).
 		WithSyncWrites(false). // see wal.go
@@ -34,6 +54,10 @@ func options(dir string, log *logger) db.Options {
 		WithMemTableSize(memTableBytes).
 		WithNumMemtables(1).
 		WithBaseTableSize(tableBytes).
+		WithBlockSize(blockBytes).
+		WithBaseLevelSize(baseLevelBytes).
+		WithNumLevelZeroTables(mergeTables).
+		WithNumLevelZeroTablesStall(stallTables).
 		WithNumCompactors(2).            // the least that works
 		WithCompression(dboptions.None). // chunks and nodes come compressed
 		WithBlockCacheSize(0).           // blocks are read from the map
@@ -42,8 +66,12 @@ func options(dir string, log *logger) db.Options {
 		WithNumVersionsToKeep(1).
 		WithMetricsEnabled(false). // they are global to the process
 		WithLogger(nil)
+	o.TableSizeMultiplier = 1
 	if log != nil {
 		o = o.WithLogger(log)
+	}
+	if calm {
+		o = o.WithNumCompactors(0).WithNumLevelZeroTablesStall(calmStallTables)
 	}
 	return o
 }

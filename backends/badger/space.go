@@ -21,8 +21,8 @@ const (
 	// transientBytes bounds what logs and new tables take twice until they are merged.
 	transientBytes = 512 << 20
 	// maxNewTables is how many tables may wait when Badger does not merge them by
-	// itself. With 15 of them, making one more waits for that for ever.
-	maxNewTables = 12
+	// itself. With calmStallTables, making one more waits for that for ever.
+	maxNewTables = calmStallTables - 3
 )
 
 // needSpace returns kv.ErrNoSpace unless need bytes are free where path is.

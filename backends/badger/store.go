@@ -49,14 +49,10 @@ func openLocked(path string, tables kv.Tables, lock *storefile.Lock, readOnly bo
 		path: path, decls: tables, readOnly: readOnly, lock: lock, gate: kv.NewGate(),
 		log: &logger{}, writerSlot: make(chan struct{}, 1),
 	}
-	o := options(path, s.log).WithReadOnly(pure)
 	if s.calm, err = isTight(path); err != nil {
 		return nil, err
 	}
-	if s.calm {
-		o = o.WithNumCompactors(0)
-	}
-	if s.db, err = db.Open(o); err != nil {
+	if s.db, err = db.Open(options(path, s.log, s.calm).WithReadOnly(pure)); err != nil {
 		return nil, err
 	}
 	if err := s.start(); err != nil {

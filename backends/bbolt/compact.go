@@ -93,6 +93,7 @@ func (s *Store) swap(h *handle) {
 	defer s.mu.Unlock()
 	old := s.cur
 	s.cur = h
+	s.scattered.Store(0)
 	if old.retired = true; old.readers == 0 {
 		s.closeErr = errors.Join(s.closeErr, old.db.Close())
 	}

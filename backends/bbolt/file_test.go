@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentvfs/avfs/backends/bbolt"
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storetest"
 	bolt "go.etcd.io/bbolt"
 )
 
@@ -19,49 +20,8 @@ var (
 	digests = kv.Table{Name: "digests"}
 )
 
-// create makes a store in a new folder.
-func create(t *testing.T) (st kv.Store, path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "store.avfs")
-	return open(t, path, kv.Options{Create: true}), path
-}
-
-// open opens a store that must open; it is closed at the end of the test.
-func open(t *testing.T, path string, opts kv.Options) kv.Store {
-	t.Helper()
-	opts.Tables = []kv.Table{nodes, digests}
-	st, err := bbolt.Driver{}.Open(t.Context(), path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
-}
-
-// put sets the ids from to to in one update, each to size bytes.
-func put(t *testing.T, st kv.Store, from, to uint64, size int) error {
-	t.Helper()
-	return st.Update(t.Context(), kv.Relaxed, func(w kv.Writer) error {
-		for id := from; id <= to; id++ {
-			if err := w.Put(nodes, kv.ID(id), bytes.Repeat([]byte{byte(id)}, size)); err != nil {
-				return err
-			}
-		}
-		return nil
-	})
-}
-
-// mustPut is put that must succeed.
-func mustPut(t *testing.T, st kv.Store, from, to uint64, size int) {
-	t.Helper()
-	if err := put(t, st, from, to, size); err != nil {
-		t.Fatal(err)
-	}
-}
+// kit makes the stores of these tests.
+var kit = storetest.Kit{Driver: bbolt.Driver{}, Rows: nodes, More: []kv.Table{digests}}
 
 // sizeOf returns what the store says its size is.
 func sizeOf(t *testing.T, st kv.Store) int64 {
@@ -73,28 +33,16 @@ func sizeOf(t *testing.T, st kv.Store) int64 {
 	return n
 }
 
-// wantRows fails unless the table of nodes has n rows.
-func wantRows(t *testing.T, st kv.Store, n int) {
-	t.Helper()
-	got := 0
-	err := st.View(t.Context(), func(r kv.Reader) error {
-		return r.Scan(nodes, nil, nil, func(_, _ []byte) error { got++; return nil })
-	})
-	if err != nil || got != n {
-		t.Errorf("%d rows, %v, want %d", got, err, n)
-	}
-}
-
 // TestLongReader checks the price of a reader that stays open: the file grows with
 // every update meanwhile, and no more once the reader has ended.
 func TestLongReader(t *testing.T) {
-	st, _ := create(t)
+	st, _ := kit.Create(t)
 	const size = 1 << 20
-	mustPut(t, st, 1, 4, size)
+	kit.MustPut(t, st, 1, 4, size)
 	before := sizeOf(t, st)
 	err := st.View(t.Context(), func(r kv.Reader) error {
 		for range 10 {
-			mustPut(t, st, 1, 4, size)
+			kit.MustPut(t, st, 1, 4, size)
 		}
 		v, _, err := r.Get(nodes, kv.ID(1))
 		if len(v) != size {
@@ -110,7 +58,7 @@ func TestLongReader(t *testing.T) {
 		t.Errorf("the file went from %d to %d bytes under a reader: the test has lost its point", before, pinned)
 	}
 	for range 10 {
-		mustPut(t, st, 1, 4, size)
+		kit.MustPut(t, st, 1, 4, size)
 	}
 	if after := sizeOf(t, st); after > pinned+4*size {
 		t.Errorf("the file went on from %d to %d bytes without a reader", pinned, after)
@@ -123,10 +71,10 @@ func TestLongReader(t *testing.T) {
 
 // TestSequentialIDsFillPages checks that growing ids leave no page half empty.
 func TestSequentialIDsFillPages(t *testing.T) {
-	st, _ := create(t)
+	st, _ := kit.Create(t)
 	const rows, size = 80_000, 100
 	for id := uint64(1); id <= rows; id += 4000 {
-		mustPut(t, st, id, id+3999, size)
+		kit.MustPut(t, st, id, id+3999, size)
 	}
 	if got, data := sizeOf(t, st), int64(rows*(size+8)); got > data*3/2 {
 		t.Errorf("%d bytes of data take %d", data, got)
@@ -136,8 +84,8 @@ func TestSequentialIDsFillPages(t *testing.T) {
 // TestCompactKeepsTheLock checks that the file which Compact puts in place is locked
 // like the one before, and found by whoever opens the path.
 func TestCompactKeepsTheLock(t *testing.T) {
-	st, path := create(t)
-	mustPut(t, st, 1, 100, 5000)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 100, 5000)
 	if _, err := st.(kv.Compacter).Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -155,7 +103,7 @@ func TestCompactKeepsTheLock(t *testing.T) {
 	if err != nil || len(left) != 1 {
 		t.Errorf("after close the folder holds %v, %v", left, err)
 	}
-	wantRows(t, open(t, path, kv.Options{}), 100)
+	kit.WantRows(t, kit.Open(t, path, kv.Options{}), 100)
 }
 
 // foreign makes a bbolt database with one bucket.
@@ -211,7 +159,7 @@ func TestNewerVersion(t *testing.T) {
 // TestRecogniseWhileWriting checks that a store is always recognised, although the
 // page that says so moves with every commit.
 func TestRecogniseWhileWriting(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	stop := make(chan struct{})
 	done := make(chan error, 1)
 	go func() {
@@ -247,9 +195,9 @@ func TestRecogniseWhileWriting(t *testing.T) {
 // is ErrCorrupt, never the end of the process or another error. bbolt has no
 // checksums over values; those are the engine's.
 func TestDamage(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	for id := uint64(1); id <= 300; id += 10 {
-		mustPut(t, st, id, id+9, 900)
+		kit.MustPut(t, st, id, id+9, 900)
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
@@ -284,8 +232,8 @@ func TestDamage(t *testing.T) {
 // TestCutShort checks that a store without its end is refused, instead of ending the
 // process by a bus error when that end is read.
 func TestCutShort(t *testing.T) {
-	st, path := create(t)
-	mustPut(t, st, 1, 100, 50_000)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 100, 50_000)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -310,15 +258,15 @@ func readAll(t *testing.T, path string) error {
 		return r.Scan(nodes, nil, nil, func(_, _ []byte) error { return nil })
 	})
 	verifyErr := st.(kv.Verifier).Verify(t.Context())
-	putErr := put(t, st, 100, 105, 10)
+	putErr := kit.Put(t, st, kv.Relaxed, 100, 105, 10)
 	return errors.Join(scanErr, verifyErr, putErr, st.Close())
 }
 
 // TestSymlink checks that a link leads to the same lock as the file itself, and that
 // Compact replaces the file, not the link.
 func TestSymlink(t *testing.T) {
-	st, path := create(t)
-	mustPut(t, st, 1, 10, 100)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 10, 100)
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(path, link); err != nil {
 		t.Skipf("SKIP: no symbolic links here: %v", err)
@@ -331,7 +279,7 @@ func TestSymlink(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	st = open(t, link, kv.Options{})
+	st = kit.Open(t, link, kv.Options{})
 	if _, err := st.(kv.Compacter).Compact(t.Context()); err != nil {
 		t.Fatal(err)
 	}
@@ -341,7 +289,7 @@ func TestSymlink(t *testing.T) {
 	if info, err := os.Lstat(link); err != nil || info.Mode()&os.ModeSymlink == 0 {
 		t.Errorf("the link is %v, %v", info.Mode(), err)
 	}
-	wantRows(t, open(t, path, kv.Options{}), 10)
+	kit.WantRows(t, kit.Open(t, path, kv.Options{}), 10)
 }
 
 // TestPrivate checks that nobody else can read a store, also after Compact.
@@ -349,7 +297,7 @@ func TestPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIP: files have no permission bits here")
 	}
-	st, path := create(t)
+	st, path := kit.Create(t)
 	for _, when := range []string{"new", "compacted"} {
 		if info, err := os.Stat(path); err != nil || info.Mode().Perm() != 0o600 {
 			t.Errorf("a %s store has mode %v, want 0600 (%v)", when, info.Mode(), err)

@@ -42,8 +42,10 @@ func (s *Store) worstGrowth(h *handle, btx *bolt.Tx, guard *kv.Guard) int64 {
 }
 
 // refused is the error for an update of bytes that needs the file to grow by more than
-// it may.
-func (s *Store) refused(bytes int) error {
+// it may. The free pages of the file were of no use to it: bbolt wants those of a value
+// side by side.
+func (s *Store) refused(h *handle, bytes int) error {
+	s.scattered.Store(int64(h.db.Stats().FreeAlloc))
 	free, err := storefile.FreeSpace(s.path)
 	if err != nil {
 		return errors.Join(kv.ErrNoSpace, err)
@@ -51,7 +53,8 @@ func (s *Store) refused(bytes int) error {
 	return &kv.SpaceError{Path: s.path, Free: free, Need: max(kv.Reserve+int64(bytes), free+pageSize)}
 }
 
-// FreeSpace implements kv.FreeSpacer. The free pages of the file count as well.
+// FreeSpace implements kv.FreeSpacer. The free pages of the file count as well, but for
+// those that the newest refused update had no use for.
 func (s *Store) FreeSpace() (int64, error) {
 	free, err := storefile.FreeSpace(s.path)
 	if err != nil || s.readOnly {
@@ -62,6 +65,12 @@ func (s *Store) FreeSpace() (int64, error) {
 	}
 	defer s.gate.Leave()
 	s.mu.Lock()
-	defer s.mu.Unlock() // so that h is not closed
-	return free + int64(s.cur.db.Stats().FreeAlloc), nil
+	inside := int64(s.cur.db.Stats().FreeAlloc)
+	s.mu.Unlock()
+	scattered := s.scattered.Load()
+	if inside < scattered { // some were used after all
+		s.scattered.CompareAndSwap(scattered, inside)
+		return free, nil
+	}
+	return free + inside - scattered, nil
 }

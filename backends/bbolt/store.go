@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"sync"
+	"sync/atomic"
 
 	"github.com/agentvfs/avfs/engine/kv"
 	bolt "go.etcd.io/bbolt"
@@ -19,6 +20,7 @@ type Store struct {
 
 	writerSlot chan struct{} // one token while someone changes the file
 	broken     error         // belongs to the slot: why no update may run any more
+	scattered  atomic.Int64  // bytes of free pages that an update had no use for
 
 	mu       sync.Mutex    // guards the rest and starts read transactions
 	cur      *handle       // the file of the store

@@ -115,7 +115,7 @@ func (s *Store) commit(ctx context.Context, h *handle, btx *bolt.Tx, guard *kv.G
 	}
 	if errors.Is(err, bolterrors.ErrMaxSizeReached) {
 		bytes, _ := guard.Size()
-		err = s.refused(bytes)
+		err = s.refused(h, bytes)
 	}
 	err = mapCommitError(err, s.path)
 	s.settle(h, id, err)

@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentvfs/avfs/backends/sqlite"
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/storetest"
 	"github.com/ncruces/go-sqlite3"
 )
 
@@ -23,41 +24,8 @@ var (
 	audit = kv.Table{Name: "audit", IDs: true, Text: true}
 )
 
-// create makes a store in a new folder.
-func create(t *testing.T) (st kv.Store, path string) {
-	t.Helper()
-	path = filepath.Join(t.TempDir(), "store.avfs")
-	return open(t, path, kv.Options{Create: true}), path
-}
-
-// open opens a store that must open; it is closed at the end of the test.
-func open(t *testing.T, path string, opts kv.Options) kv.Store {
-	t.Helper()
-	opts.Tables = []kv.Table{nodes, audit}
-	st, err := sqlite.Driver{}.Open(t.Context(), path, opts)
-	if err != nil {
-		t.Fatal(err)
-	}
-	t.Cleanup(func() {
-		if err := st.Close(); err != nil {
-			t.Error(err)
-		}
-	})
-	return st
-}
-
-// put sets ids from to to, each in its own update of size bytes.
-func put(t *testing.T, st kv.Store, from, to uint64, size int) {
-	t.Helper()
-	for id := from; id <= to; id++ {
-		err := st.Update(t.Context(), kv.Relaxed, func(w kv.Writer) error {
-			return w.Put(nodes, kv.ID(id), bytes.Repeat([]byte{byte(id)}, size))
-		})
-		if err != nil {
-			t.Fatal(err)
-		}
-	}
-}
+// kit makes the stores of these tests.
+var kit = storetest.Kit{Driver: sqlite.Driver{}, Rows: nodes, More: []kv.Table{audit}}
 
 // size returns the size of a file, 0 when it does not exist.
 func size(t *testing.T, path string) int64 {
@@ -88,7 +56,7 @@ func tool(t *testing.T, name string, args ...string) string {
 // TestTools checks that the common tools know a store and read the audit log as
 // text, also while the store is open.
 func TestTools(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	const entry = `{"event": "exec", "what": "gr\u00fc\u00df"}`
 	err := st.Update(t.Context(), kv.Durable, func(w kv.Writer) error { return w.Put(audit, kv.ID(1), []byte(entry)) })
 	if err != nil {
@@ -116,8 +84,8 @@ func TestTools(t *testing.T) {
 // TestNoSidecars checks that at close one whole file is left, because people copy
 // a store with cp.
 func TestNoSidecars(t *testing.T) {
-	st, path := create(t)
-	put(t, st, 1, 100, 5000)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 100, 5000)
 	if size(t, path+"-wal") == 0 {
 		t.Error("there is no log while the store is open: the test has lost its point")
 	}
@@ -132,19 +100,7 @@ func TestNoSidecars(t *testing.T) {
 	if err := os.Rename(path, moved); err != nil {
 		t.Fatal(err)
 	}
-	wantRows(t, open(t, moved, kv.Options{ReadOnly: true}), 100)
-}
-
-// wantRows fails unless the table of nodes has n rows.
-func wantRows(t *testing.T, st kv.Store, n int) {
-	t.Helper()
-	got := 0
-	err := st.View(t.Context(), func(r kv.Reader) error {
-		return r.Scan(nodes, nil, nil, func(_, _ []byte) error { got++; return nil })
-	})
-	if err != nil || got != n {
-		t.Errorf("%d rows, %v, want %d", got, err, n)
-	}
+	kit.WantRows(t, kit.Open(t, moved, kv.Options{ReadOnly: true}), 100)
 }
 
 // TestForeignDatabase checks that a SQLite database of another program is refused
@@ -177,7 +133,7 @@ func TestForeignDatabase(t *testing.T) {
 // TestNewerVersion checks that a store of a newer format is refused by name instead
 // of being misread.
 func TestNewerVersion(t *testing.T) {
-	st, path := create(t)
+	st, path := kit.Create(t)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -214,8 +170,8 @@ func TestOrphanLog(t *testing.T) {
 // TestSymlink checks that a link leads to the same lock and the same log as the
 // file itself.
 func TestSymlink(t *testing.T) {
-	st, path := create(t)
-	put(t, st, 1, 10, 100)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 10, 100)
 	link := filepath.Join(t.TempDir(), "link")
 	if err := os.Symlink(path, link); err != nil {
 		t.Skipf("SKIP: no symbolic links here: %v", err)
@@ -228,14 +184,14 @@ func TestSymlink(t *testing.T) {
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantRows(t, open(t, link, kv.Options{}), 10)
+	kit.WantRows(t, kit.Open(t, link, kv.Options{}), 10)
 }
 
 // TestReadOnlyAfterCrash checks that reading what a crash left, a file and its log,
 // shows all of it and changes neither.
 func TestReadOnlyAfterCrash(t *testing.T) {
-	st, path := create(t)
-	put(t, st, 1, 50, 3000)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 50, 3000)
 	crashed := filepath.Join(t.TempDir(), "crashed.avfs")
 	before := map[string][]byte{}
 	for _, suffix := range []string{"", "-wal"} {
@@ -248,8 +204,8 @@ func TestReadOnlyAfterCrash(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	ro := open(t, crashed, kv.Options{ReadOnly: true})
-	wantRows(t, ro, 50)
+	ro := kit.Open(t, crashed, kv.Options{ReadOnly: true})
+	kit.WantRows(t, ro, 50)
 	if err := ro.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -258,15 +214,15 @@ func TestReadOnlyAfterCrash(t *testing.T) {
 			t.Errorf("store%s was changed by reading (%v)", suffix, err)
 		}
 	}
-	wantRows(t, open(t, crashed, kv.Options{}), 50)
+	kit.WantRows(t, kit.Open(t, crashed, kv.Options{}), 50)
 }
 
 // TestDamage overwrites one page after the other and checks that a damaged
 // structure is ErrCorrupt, never a panic or another error. SQLite has no checksums
 // over values; those are the engine's.
 func TestDamage(t *testing.T) {
-	st, path := create(t)
-	put(t, st, 1, 300, 2000)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 300, 2000)
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
@@ -311,15 +267,15 @@ func readAll(t *testing.T, path string) error {
 // TestOddPath checks that no character of a path means something to SQLite.
 func TestOddPath(t *testing.T) {
 	path := filepath.Join(t.TempDir(), "a b+c%20d?mode=ro#e&f=\u00fc'\"g.avfs")
-	st := open(t, path, kv.Options{Create: true})
-	put(t, st, 1, 3, 10)
+	st := kit.Open(t, path, kv.Options{Create: true})
+	kit.MustPut(t, st, 1, 3, 10)
 	if size(t, path+"-wal") == 0 {
 		t.Error("the log is not beside the store")
 	}
 	if err := st.Close(); err != nil {
 		t.Fatal(err)
 	}
-	wantRows(t, open(t, path, kv.Options{ReadOnly: true}), 3)
+	kit.WantRows(t, kit.Open(t, path, kv.Options{ReadOnly: true}), 3)
 }
 
 // TestPrivate checks that nobody else can read a store, nor the log, which holds the
@@ -328,8 +284,8 @@ func TestPrivate(t *testing.T) {
 	if runtime.GOOS == "windows" {
 		t.Skip("SKIP: files have no permission bits here")
 	}
-	st, path := create(t)
-	put(t, st, 1, 3, 10)
+	st, path := kit.Create(t)
+	kit.MustPut(t, st, 1, 3, 10)
 	for _, suffix := range []string{"", "-wal"} {
 		info, err := os.Stat(path + suffix)
 		if err != nil {
