@@ -53,5 +53,5 @@ func Recover(path string) error { return mountpoint.Recover(path) }
 // mount is up may find some of its goroutines with the old one: the threads of the
 // library have their own.
 func Mount(ctx context.Context, v *engine.Vault, point string, opts *Options) (*View, error) {
-	return view.Mount(ctx, &view.Driver{Available: Available, Plan: plan}, v, point, opts)
+	return view.Mount(ctx, &view.Driver{Name: "cgofuse", Available: Available, Plan: plan}, v, point, opts)
 }

@@ -47,5 +47,5 @@ func Recover(path string) error { return mountpoint.Recover(path) }
 //
 // Mount installs no signal handlers and leaves the working directory alone.
 func Mount(ctx context.Context, v *engine.Vault, point string, opts *Options) (*View, error) {
-	return view.Mount(ctx, &view.Driver{Available: Available, Plan: plan}, v, point, opts)
+	return view.Mount(ctx, &view.Driver{Name: "gofuse", Available: Available, Plan: plan}, v, point, opts)
 }

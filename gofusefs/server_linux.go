@@ -1,11 +1,13 @@
 package gofusefs
 
 import (
+	"errors"
 	"fmt"
 	"io"
 	"log"
 	"os"
 	"path/filepath"
+	"strings"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/internal/mountpoint"
@@ -58,16 +60,40 @@ func mountOptions(v *engine.Vault, opts *Options) (*fuse.MountOptions, error) {
 	if opts.Debug {
 		o.Logger = log.New(os.Stderr, "gofusefs: ", log.Lmicroseconds)
 	}
-	if os.Geteuid() == 0 {
-		o.DirectMountStrict = true
-		o.DirectMountFlags = unix.MS_NOSUID | unix.MS_NODEV
-		if opts.ReadOnly {
-			o.DirectMountFlags |= unix.MS_RDONLY
-		}
-	} else if opts.ReadOnly {
+	if opts.ReadOnly && !mountsItself() {
 		o.Options = append(o.Options, "ro")
 	}
 	return o, nil
+}
+
+// mountsItself reports whether this process may mount without a setuid program.
+func mountsItself() bool { return os.Geteuid() == 0 }
+
+// connect mounts and returns the place of the connection to the kernel as go-fuse
+// takes it. go-fuse could mount by itself, but lets programs that this process
+// starts inherit the connection, and a mount lives as long as somebody has that.
+func connect(point string, o *fuse.MountOptions, readOnly bool) (place string, err error) {
+	if !mountsItself() {
+		return point, nil // go-fuse runs the setuid program
+	}
+	fd, err := unix.Open("/dev/fuse", unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return "", os.NewSyscallError("open /dev/fuse", err)
+	}
+	words := append([]string{
+		fmt.Sprintf("fd=%d,rootmode=40000,user_id=%d,group_id=%d,max_read=%d", fd, os.Geteuid(), os.Getegid(), o.MaxWrite),
+	}, o.Options...)
+	if o.AllowOther {
+		words = append(words, "allow_other")
+	}
+	flags := uintptr(unix.MS_NOSUID | unix.MS_NODEV)
+	if readOnly {
+		flags |= unix.MS_RDONLY
+	}
+	if err := unix.Mount(o.FsName, point, mountpoint.FSType, flags, strings.Join(words, ",")); err != nil {
+		return "", errors.Join(os.NewSyscallError("mount", err), unix.Close(fd))
+	}
+	return fmt.Sprintf("/dev/fd/%d", fd), nil
 }
 
 // plan prepares a mount of v. Nothing happens before Run.
@@ -87,12 +113,8 @@ func newServer(v *engine.Vault, point string, o *fuse.MountOptions, readOnly boo
 		Ready: ready,
 		Run: func() error {
 			defer ops.watcher.Stop()
-			srv, err := fuse.NewServer(ops, point, o)
+			srv, err := start(ops, point, o)
 			if err != nil {
-				// What was mounted before it failed has no server.
-				if rerr := mountpoint.Recover(point); rerr != nil {
-					return fmt.Errorf("%w: %w; %w", ErrRefused, err, rerr)
-				}
 				return fmt.Errorf("%w: %w", ErrRefused, err)
 			}
 			close(ready)
@@ -103,6 +125,19 @@ func newServer(v *engine.Vault, point string, o *fuse.MountOptions, readOnly boo
 		Usable: func() error { return mountpoint.Poll(filepath.Join(point, pollName)) },
 		Stop:   func() bool { return false },
 	}
+}
+
+// start mounts and greets the kernel.
+func start(ops *vaultFS, point string, o *fuse.MountOptions) (*fuse.Server, error) {
+	place, err := connect(point, o, ops.readOnly)
+	if err != nil {
+		return nil, err
+	}
+	srv, err := fuse.NewServer(ops, place, o)
+	if err != nil { // what is mounted has no server
+		return nil, errors.Join(err, mountpoint.Recover(point))
+	}
+	return srv, nil
 }
 
 // pollName is a file that go-fuse has in every mount. It answers a poll of it that

@@ -48,6 +48,7 @@ type Request struct {
 	Timeout    time.Duration // 0: DefaultTimeout; negative: none
 	Checkpoint Checkpoint    // empty: CheckpointAuto
 	ReadOnly   bool          // every write fails with EROFS
+	Driver     string        // to mount with; empty: any
 	NoWait     bool          // fail with VaultBusy while another command runs in the vault
 	Combined   bool          // keep both streams in one, in true order
 	DryRun     bool          // decide, and do nothing
@@ -120,7 +121,7 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	p.enter(Preparing)
 	hold, err := p.Workspace.BeginExec(ctx, workspace.ExecRequest{
 		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: commandLine(&req),
-		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Wait: !req.NoWait, Limit: req.Changes,
+		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
 		Audit: auditEntry(env),
 	})
 	if err != nil {

@@ -16,8 +16,8 @@ import (
 	"github.com/google/jsonschema-go/jsonschema"
 
 	"github.com/agentvfs/avfs/backends"
-	"github.com/agentvfs/avfs/cgofusefs"
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/gofusefs"
 	"github.com/agentvfs/avfs/policy"
 	"github.com/agentvfs/avfs/workspace"
 )
@@ -27,12 +27,12 @@ var update = flag.Bool("update", false, "write the published schema anew")
 // mounter mounts for real and counts.
 type mounter struct{ mounts int }
 
-func (m *mounter) Mount(ctx context.Context, v *engine.Vault, point string, readOnly bool) (workspace.Mounted, error) {
+func (m *mounter) Mount(ctx context.Context, v *engine.Vault, point string, how workspace.MountHow) (workspace.Mounted, error) {
 	m.mounts++
-	return cgofusefs.Mount(ctx, v, point, &cgofusefs.Options{ReadOnly: readOnly})
+	return gofusefs.Mount(ctx, v, point, &gofusefs.Options{ReadOnly: how.ReadOnly})
 }
 
-func (m *mounter) Recover(point string) error { return cgofusefs.Recover(point) }
+func (m *mounter) Recover(point string) error { return gofusefs.Recover(point) }
 
 const testPolicy = `
 version: 1
@@ -56,7 +56,7 @@ type desk struct {
 func newDesk(t *testing.T, mounting bool) *desk {
 	t.Helper()
 	if mounting {
-		if err := cgofusefs.Available(); err != nil {
+		if err := gofusefs.Available(); err != nil {
 			t.Skipf("SKIPPED, NOT PROVEN: running in a mounted vault: %v", err)
 		}
 		if _, err := os.Stat("/dev/fuse"); err != nil {

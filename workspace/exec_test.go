@@ -14,7 +14,7 @@ import (
 // nowhere is a mounter that makes nothing visible, for what does not need a mount.
 type nowhere struct{}
 
-func (nowhere) Mount(context.Context, *engine.Vault, string, bool) (workspace.Mounted, error) {
+func (nowhere) Mount(context.Context, *engine.Vault, string, workspace.MountHow) (workspace.Mounted, error) {
 	return &nothing{make(chan struct{})}, nil
 }
 
@@ -23,6 +23,8 @@ func (nowhere) Recover(string) error { return nil }
 type nothing struct{ done chan struct{} }
 
 func (n *nothing) Unmount(context.Context, bool) error { close(n.done); return nil }
+
+func (n *nothing) Driver() string { return "nothing" }
 
 func (n *nothing) Done() <-chan struct{} { return n.done }
 

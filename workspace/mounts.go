@@ -25,22 +25,28 @@ type MountInfo struct {
 	Vault      string    `json:"vault"`
 	Mountpoint string    `json:"mountpoint"`
 	ReadOnly   bool      `json:"read_only"`
+	Driver     string    `json:"driver"`   // what it was made with
 	Implicit   bool      `json:"implicit"` // made for commands; ends when none needs it
 	Since      time.Time `json:"since"`
 	PID        int       `json:"pid"` // the process that serves it
 }
 
+// is reports whether the mount is one that how asks for.
+func (i *MountInfo) is(how MountHow) bool {
+	return i.ReadOnly == how.ReadOnly && (how.Driver == "" || i.Driver == how.Driver)
+}
+
 // mountAt mounts a vault at a place that somebody chose.
-func (o *Owner) mountAt(ctx context.Context, vault, point string, readOnly bool) (MountInfo, error) {
+func (o *Owner) mountAt(ctx context.Context, req MountRequest) (MountInfo, error) {
 	o.mounting.Lock()
 	defer o.mounting.Unlock()
-	if old := o.mountOn(point); old != nil && old.info.Vault == vault && old.info.ReadOnly == readOnly {
+	if old := o.mountOn(req.Mountpoint); old != nil && old.info.Vault == req.Vault && old.info.is(req.how()) {
 		o.mu.Lock()
 		defer o.mu.Unlock()
 		old.info.Implicit = false
 		return old.info, nil
 	}
-	m, err := o.mount(ctx, vault, point, readOnly, false)
+	m, err := o.mount(ctx, req.Vault, req.Mountpoint, req.how(), false)
 	if err != nil {
 		return MountInfo{}, err
 	}
@@ -54,7 +60,7 @@ func (o *Owner) mountNew(ctx context.Context, req MountRequest) (*mount, error) 
 	if old := o.mountOn(req.Mountpoint); old != nil {
 		return nil, &engine.Error{Kind: engine.Busy, Op: "mount", Path: req.Mountpoint, Err: fmt.Errorf("vault %s is mounted there", old.info.Vault)}
 	}
-	return o.mount(ctx, req.Vault, req.Mountpoint, req.ReadOnly, false)
+	return o.mount(ctx, req.Vault, req.Mountpoint, req.how(), false)
 }
 
 // mountOn is the mount at a place, nil if there is none.
@@ -65,7 +71,7 @@ func (o *Owner) mountOn(point string) *mount {
 }
 
 // mount makes a mount. The caller holds mounting.
-func (o *Owner) mount(ctx context.Context, vault, point string, readOnly, implicit bool) (*mount, error) {
+func (o *Owner) mount(ctx context.Context, vault, point string, how MountHow, implicit bool) (*mount, error) {
 	if o.w.cfg.Mounter == nil {
 		return nil, &engine.Error{Kind: NoMounter, Op: "mount", Path: vault, Err: errors.New("this build cannot mount")}
 	}
@@ -77,12 +83,12 @@ func (o *Owner) mount(ctx context.Context, vault, point string, readOnly, implic
 	if err != nil {
 		return nil, err
 	}
-	m, err := o.w.cfg.Mounter.Mount(ctx, v, point, readOnly)
+	m, err := o.w.cfg.Mounter.Mount(ctx, v, point, how)
 	if err != nil {
 		return nil, err
 	}
 	entry := &mount{m: m, info: MountInfo{
-		Vault: vault, Mountpoint: point, ReadOnly: readOnly, Implicit: implicit, Since: time.Now().UTC(), PID: pid(),
+		Vault: vault, Mountpoint: point, ReadOnly: how.ReadOnly, Driver: m.Driver(), Implicit: implicit, Since: time.Now().UTC(), PID: pid(),
 	}}
 	o.mu.Lock()
 	o.mounts[point] = entry
@@ -107,8 +113,8 @@ func (o *Owner) forget(m *mount) {
 // use finds or makes the mount of the vault for commands. It is always at the same
 // place, wherever else the vault is mounted, so that commands see the same paths.
 // The returned function gives it back.
-func (o *Owner) use(ctx context.Context, vault string, readOnly bool) (point string, done func(), err error) {
-	point = o.w.MountPoint(vault, readOnly)
+func (o *Owner) use(ctx context.Context, vault string, how MountHow) (point string, done func(), err error) {
+	point = o.w.MountPoint(vault, how.ReadOnly)
 	o.mounting.Lock()
 	defer o.mounting.Unlock()
 	m := o.mountOn(point)
@@ -116,13 +122,13 @@ func (o *Owner) use(ctx context.Context, vault string, readOnly bool) (point str
 		if err := os.MkdirAll(filepath.Dir(point), 0o700); err != nil {
 			return "", nil, err
 		}
-		if m, err = o.mount(ctx, vault, point, readOnly, true); err != nil {
+		if m, err = o.mount(ctx, vault, point, how, true); err != nil {
 			return "", nil, err
 		}
 	}
-	if m.info.Vault != vault || m.info.ReadOnly != readOnly {
+	if m.info.Vault != vault || !m.info.is(how) {
 		return "", nil, &engine.Error{Kind: engine.Busy, Op: "mount", Path: vault,
-			Err: fmt.Errorf("another mount, of vault %s, is in its place at %s", m.info.Vault, point)}
+			Err: fmt.Errorf("another mount, of vault %s with %s, is in its place at %s", m.info.Vault, m.info.Driver, point)}
 	}
 	o.addUser(m, 1)
 	return point, func() { o.addUser(m, -1) }, nil

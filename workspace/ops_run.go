@@ -22,8 +22,9 @@ type ExecRequest struct {
 	Command    []string `json:"command"`        // for the timeline
 	Checkpoint bool     `json:"checkpoint"`     // keep the state before under a checkpoint
 	ReadOnly   bool     `json:"read_only"`
-	Wait       bool     `json:"wait"`  // for another command in the vault; otherwise VaultBusy
-	Limit      int      `json:"limit"` // most changes to list
+	Driver     string   `json:"driver,omitempty"` // to mount with; empty is any
+	Wait       bool     `json:"wait"`             // for another command in the vault; otherwise VaultBusy
+	Limit      int      `json:"limit"`            // most changes to list
 
 	Audit engine.AuditEntry `json:"audit"` // what the audit is to say, as far as it is known
 }
@@ -79,7 +80,7 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		defer done()
 		o.setTurn(o.turnOf(req.Vault), req.ID)
 	}
-	point, unuse, err := o.use(ctx, req.Vault, req.ReadOnly)
+	point, unuse, err := o.use(ctx, req.Vault, MountHow{ReadOnly: req.ReadOnly, Driver: req.Driver})
 	if err != nil {
 		return ExecEnded{}, err
 	}
@@ -231,13 +232,16 @@ type MountRequest struct {
 	Vault      string `json:"vault"`
 	Mountpoint string `json:"mountpoint"`
 	ReadOnly   bool   `json:"read_only,omitempty"`
+	Driver     string `json:"driver,omitempty"` // to mount with; empty is any
 }
+
+func (r MountRequest) how() MountHow { return MountHow{ReadOnly: r.ReadOnly, Driver: r.Driver} }
 
 // OpMount mounts a vault and returns when it is usable. A vault that is mounted
 // there already is no error.
 var OpMount = Op[MountRequest, MountInfo]{Name: "mount", Long: true,
 	Run: func(ctx context.Context, o *Owner, req MountRequest, _ Streams) (MountInfo, error) {
-		return o.mountAt(ctx, req.Vault, req.Mountpoint, req.ReadOnly)
+		return o.mountAt(ctx, req)
 	}}
 
 // OpHoldMount mounts a vault, writes the MountInfo as a line of JSON to the output
@@ -406,9 +410,19 @@ func onlyMount(vault string, mounts []MountInfo) (point string, err error) {
 		Err: fmt.Errorf("the vault is mounted at %s; name one of them", strings.Join(chosen, " and "))}
 }
 
+// isDead reports whether a mount has lost its server. The kernel answers a stat
+// all the same, if it still has what the server said.
+func isDead(point string) bool {
+	dir, err := os.Open(point)
+	if err == nil {
+		_ = dir.Close() // nothing was read
+	}
+	return errors.Is(err, syscall.ENOTCONN)
+}
+
 // unmountDead clears a mount away whose owner has died.
 func (w *Workspace) unmountDead(point, place string) (MountInfo, error) {
-	if _, err := os.Stat(point); w.cfg.Mounter != nil && errors.Is(err, syscall.ENOTCONN) {
+	if w.cfg.Mounter != nil && isDead(point) {
 		if err := w.cfg.Mounter.Recover(point); err != nil {
 			return MountInfo{}, err
 		}

@@ -38,14 +38,22 @@ type Config struct {
 // Mounter makes a vault visible as a directory.
 type Mounter interface {
 	// Mount returns when the directory is usable.
-	Mount(ctx context.Context, v *engine.Vault, point string, readOnly bool) (Mounted, error)
+	Mount(ctx context.Context, v *engine.Vault, point string, how MountHow) (Mounted, error)
 	// Recover detaches a mount point that a dead process left; anything else
 	// it leaves alone.
 	Recover(point string) error
 }
 
+// MountHow says how to mount.
+type MountHow struct {
+	ReadOnly bool
+	Driver   string // one of the mounter's ways to mount; empty leaves it the choice
+}
+
 // Mounted is a live mount.
 type Mounted interface {
+	// Driver is what it was made with, as MountHow names it.
+	Driver() string
 	Unmount(ctx context.Context, force bool) error
 	// Done is closed when the mount has ended, for whatever reason.
 	Done() <-chan struct{}

@@ -32,7 +32,8 @@ type execCmd struct {
 	NoWait     bool     `help:"Fail while another command runs in the vault."`
 	DryRun     bool     `help:"Decide by policy and run nothing."`
 	Changes    int      `help:"Report at most so many changed files; -1 is all." default:"1000" placeholder:"N"`
-	Command    []string `arg:"" optional:"" help:"The command, behind --."`
+	driverFlag
+	Command []string `arg:"" optional:"" help:"The command, behind --."`
 }
 
 func (c *execCmd) run(a *app) error {
@@ -97,7 +98,10 @@ func (a *app) endExec(env *proxy.Envelope, output error) error {
 func (c *execCmd) request(a *app) (proxy.Request, error) {
 	req := proxy.Request{
 		Vault: a.flags.Vault, Fork: c.Fork, Argv: c.Command, Shell: c.Shell, Cwd: c.Cwd, Checkpoint: proxy.Checkpoint(c.Checkpoint),
-		ReadOnly: c.Readonly, NoWait: c.NoWait, Combined: c.Combined, DryRun: c.DryRun, Changes: c.Changes,
+		ReadOnly: c.Readonly, Driver: c.Driver, NoWait: c.NoWait, Combined: c.Combined, DryRun: c.DryRun, Changes: c.Changes,
+	}
+	if err := c.check(); err != nil {
+		return req, err
 	}
 	if (len(c.Command) == 0) == (c.Shell == "") {
 		return req, usageError("give a command behind --, or a script with --shell: avfs exec -- ls -l")

@@ -27,22 +27,31 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the stories in testdata, each in a workspace of its own, once
-// per back end in the build. Every script is checked to leave no process and no
+// per back end in the build, and once with each other driver. Every script is checked to leave no process and no
 // mount behind.
 func TestScripts(t *testing.T) {
-	fuse := cgofusefs.Available()
-	if fuse != nil {
-		t.Logf("scripts that need a mount are skipped: %v", fuse)
+	chosen, err := findDriver(os.Getenv(driverVar))
+	if err != nil {
+		t.Fatal(err)
 	}
 	for i, backend := range backends.Names() {
 		if i > 0 && testing.Short() {
 			break
 		}
-		t.Run(backend, func(t *testing.T) { runScripts(t, backend, fuse) })
+		t.Run(backend, func(t *testing.T) { runScripts(t, backend, chosen) })
+	}
+	for _, d := range drivers() {
+		if d.name != chosen.name && !testing.Short() {
+			t.Run(d.name, func(t *testing.T) { runScripts(t, backends.Names()[0], d) })
+		}
 	}
 }
 
-func runScripts(t *testing.T, backend string, fuse error) {
+func runScripts(t *testing.T, backend string, d driver) {
+	fuse := d.available()
+	if fuse != nil {
+		t.Logf("scripts that need a mount are skipped: %v", fuse)
+	}
 	testscript.Run(t, testscript.Params{
 		Dir:                 "testdata",
 		RequireExplicitExec: true,
@@ -50,12 +59,15 @@ func runScripts(t *testing.T, backend string, fuse error) {
 		Setup: func(env *testscript.Env) error {
 			env.Setenv("AVFS_BACKEND", backend)
 			env.Setenv("OTHER_BACKEND", other(backend))
+			env.Setenv(driverVar, d.name)
 			return setup(env)
 		},
 		Condition: func(cond string) (bool, error) {
 			switch cond {
 			case "fuse":
 				return fuse == nil, nil
+			case "libfuse":
+				return cgofusefs.Available() == nil, nil
 			case "other": // the build has another back end
 				return other(backend) != backend, nil
 			}

@@ -11,11 +11,15 @@ type mountCmd struct {
 	Args       []string `arg:"" name:"vault-mountpoint" help:"The vault, by default the current one, and the directory; one that is missing is made."`
 	Foreground bool     `short:"f" help:"Stay until the mount ends; end it on Ctrl-C."`
 	ReadOnly   bool     `short:"r" help:"Refuse every change."`
+	driverFlag
 }
 
 func (c *mountCmd) run(a *app) error {
 	if len(c.Args) > 2 {
 		return usageError("mount takes a vault and a directory: avfs mount [VAULT] MOUNTPOINT")
+	}
+	if err := c.check(); err != nil {
+		return err
 	}
 	vault := ""
 	if len(c.Args) == 2 {
@@ -29,7 +33,7 @@ func (c *mountCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	req := workspace.MountRequest{Vault: vault, Mountpoint: c.Args[len(c.Args)-1], ReadOnly: c.ReadOnly}
+	req := workspace.MountRequest{Vault: vault, Mountpoint: c.Args[len(c.Args)-1], ReadOnly: c.ReadOnly, Driver: c.Driver}
 	told := func(info workspace.MountInfo) error {
 		return a.print(info, func(w io.Writer) { fmt.Fprintln(w, safe(info.Mountpoint)) })
 	}
@@ -76,13 +80,13 @@ func (mountsCmd) run(a *app) error {
 		list = append(list, o.Mounts...)
 	}
 	return a.print(list, func(w io.Writer) {
-		rows := [][]string{{"VAULT", "MOUNTPOINT", "MODE", "SINCE", "PID"}}
+		rows := [][]string{{"VAULT", "MOUNTPOINT", "MODE", "DRIVER", "SINCE", "PID"}}
 		for _, m := range list {
 			mode := "rw"
 			if m.ReadOnly {
 				mode = "ro"
 			}
-			rows = append(rows, []string{m.Vault, safe(m.Mountpoint), mode, clock(m.Since), fmt.Sprint(m.PID)})
+			rows = append(rows, []string{m.Vault, safe(m.Mountpoint), mode, m.Driver, clock(m.Since), fmt.Sprint(m.PID)})
 		}
 		table(w, rows)
 	})

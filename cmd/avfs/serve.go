@@ -12,10 +12,14 @@ type serveCmd struct {
 	Vault  string `arg:"" optional:"" help:"The vault whose store to serve; by default the current one."`
 	Linger string `help:"End when nothing has needed the store for so long; by default never." placeholder:"DURATION"`
 	Stop   bool   `help:"End the running owner of the store instead."`
+	driverFlag
 }
 
 func (c *serveCmd) run(a *app) error {
-	w, err := a.workspace()
+	if err := c.check(); err != nil {
+		return err
+	}
+	w, err := a.workspaceWith(c.Driver)
 	if err != nil {
 		return err
 	}

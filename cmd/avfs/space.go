@@ -7,13 +7,18 @@ import (
 
 // workspace opens the workspace that the environment names.
 func (a *app) workspace() (*workspace.Workspace, error) {
+	return a.workspaceWith(a.getenv(driverVar))
+}
+
+// workspaceWith is workspace; what this process mounts it mounts with the driver.
+func (a *app) workspaceWith(driver string) (*workspace.Workspace, error) {
 	linger, err := lingerTime(a.getenv)
 	if err != nil {
 		return nil, err
 	}
 	s := &spawner{linger: linger, getenv: a.getenv, trace: a.trace}
 	return workspace.Open(workspace.Config{
-		Drivers: backends.All(), Mounter: mounter{}, Spawn: s.spawn, Version: version(),
+		Drivers: backends.All(), Mounter: mounter{driver}, Spawn: s.spawn, Version: version(),
 	})
 }
 

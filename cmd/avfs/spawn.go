@@ -194,7 +194,7 @@ func serveStore(ctx context.Context, path string, listening func()) error {
 	if err != nil {
 		return err
 	}
-	w, err := workspace.Open(workspace.Config{Drivers: backends.All(), Mounter: mounter{}, Version: version()})
+	w, err := workspace.Open(workspace.Config{Drivers: backends.All(), Mounter: mounter{os.Getenv(driverVar)}, Version: version()})
 	if err != nil {
 		return err
 	}

@@ -8,7 +8,6 @@ import (
 	"strings"
 
 	"github.com/agentvfs/avfs/backends"
-	"github.com/agentvfs/avfs/cgofusefs"
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/proxy"
 	"github.com/agentvfs/avfs/workspace"
@@ -45,26 +44,50 @@ type versionDoc struct {
 }
 
 type fuseDoc struct {
+	driverDoc             // the one that is used unless another is asked for
+	Drivers   []driverDoc `json:"drivers"`
+}
+
+type driverDoc struct {
 	Driver    string `json:"driver"`
 	Available bool   `json:"available"`
 	Reason    string `json:"reason,omitempty"` // why not
 }
 
+// describe tells whether a driver works here.
+func (d driver) describe() driverDoc {
+	doc := driverDoc{Driver: d.name, Available: true}
+	if err := d.available(); err != nil {
+		doc.Available, doc.Reason = false, err.Error()
+	}
+	return doc
+}
+
 func (versionCmd) run(a *app) error {
+	chosen, err := findDriver(a.getenv(driverVar))
+	if err != nil {
+		return err
+	}
+	fuse := fuseDoc{driverDoc: chosen.describe()}
+	for _, d := range drivers() {
+		fuse.Drivers = append(fuse.Drivers, d.describe())
+	}
 	doc := versionDoc{
 		Version: version(), Go: runtime.Version(), OS: runtime.GOOS, Arch: runtime.GOARCH, Backends: backends.Names(),
-		Fuse: fuseDoc{Driver: "cgofuse", Available: true}, Protocol: workspace.Protocol, Format: engine.FormatVersion, Envelope: proxy.Schema,
-	}
-	if err := cgofusefs.Available(); err != nil {
-		doc.Fuse.Available, doc.Fuse.Reason = false, err.Error()
+		Fuse: fuse, Protocol: workspace.Protocol, Format: engine.FormatVersion, Envelope: proxy.Schema,
 	}
 	return a.print(doc, func(w io.Writer) {
 		fmt.Fprintf(w, "avfs %s (%s, %s/%s)\n", doc.Version, doc.Go, doc.OS, doc.Arch)
 		fmt.Fprintf(w, "back ends: %s; store format %d\n", strings.Join(doc.Backends, ", "), doc.Format)
-		if doc.Fuse.Available {
-			fmt.Fprintf(w, "mounts: %s\n", doc.Fuse.Driver)
-		} else {
-			fmt.Fprintf(w, "mounts: %s\n", doc.Fuse.Reason)
+		for _, d := range doc.Fuse.Drivers {
+			switch {
+			case !d.Available:
+				fmt.Fprintf(w, "mounts with %s: no, %s\n", d.Driver, d.Reason)
+			case d.Driver == doc.Fuse.Driver:
+				fmt.Fprintf(w, "mounts with %s: yes, unless told otherwise\n", d.Driver)
+			default:
+				fmt.Fprintf(w, "mounts with %s: yes\n", d.Driver)
+			}
 		}
 	})
 }

@@ -25,6 +25,7 @@ type BusyError = mountpoint.BusyError
 
 // View is a vault that is visible as a directory.
 type View struct {
+	driver  string
 	point   string
 	created bool // Mount made the directory
 	vault   *engine.Vault
@@ -49,6 +50,7 @@ type Server struct {
 
 // Driver is a binding, as the life of a view needs it.
 type Driver struct {
+	Name string // as people choose it
 	// Available is nil, or returns an error that wraps ErrUnavailable.
 	Available func() error
 	// Plan checks the options of a mount of v. Nothing happens before the
@@ -78,7 +80,7 @@ func Mount(ctx context.Context, d *Driver, v *engine.Vault, point string, opts *
 	if err != nil {
 		return nil, err
 	}
-	w := &View{point: full, created: created, vault: v, srv: start(full), done: make(chan struct{})}
+	w := &View{driver: d.Name, point: full, created: created, vault: v, srv: start(full), done: make(chan struct{})}
 	go w.serve() // ends when the mount is gone
 	if err := w.awaitUsable(ctx); err != nil {
 		return nil, errors.Join(err, w.abandon())
@@ -186,6 +188,9 @@ func (w *View) abandon() error {
 
 // Point is the mount point, absolute and without symbolic links.
 func (w *View) Point() string { return w.point }
+
+// Driver is the name of the binding that serves the view.
+func (w *View) Driver() string { return w.driver }
 
 // Done is closed when the mount is gone and everything is committed, however it
 // ended. Err says how.

@@ -9,6 +9,7 @@ import (
 	"os/exec"
 	"os/signal"
 	"path/filepath"
+	"strconv"
 	"strings"
 	"syscall"
 	"testing"
@@ -152,6 +153,35 @@ func (s *suite) signalsAreTheCallers(t *testing.T) {
 	}
 	if exists(p) {
 		t.Error("the mount point is still there")
+	}
+}
+
+// connectionStaysHere checks that programs which this process starts do not inherit
+// the connection to the kernel: a mount lives as long as somebody has it.
+func (s *suite) connectionStaysHere(t *testing.T) {
+	s.mountAt(t, NewVault(t), point(t), nil)
+	const dir = "/proc/self/fd"
+	list, err := os.ReadDir(dir)
+	if err != nil {
+		t.Fatal(err)
+	}
+	found := false
+	for _, e := range list {
+		target, err := os.Readlink(filepath.Join(dir, e.Name()))
+		if err != nil || target != "/dev/fuse" {
+			continue
+		}
+		found = true
+		fd, err := strconv.Atoi(e.Name())
+		if err != nil {
+			t.Fatal(err)
+		}
+		if flags, err := unix.FcntlInt(uintptr(fd), unix.F_GETFD, 0); err != nil || flags&unix.FD_CLOEXEC == 0 {
+			t.Errorf("descriptor %d is inherited: flags %d, %v", fd, flags, err)
+		}
+	}
+	if !found {
+		t.Error("there is no connection")
 	}
 }
 

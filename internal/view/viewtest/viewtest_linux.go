@@ -50,6 +50,7 @@ func Life(t *testing.T, b *Binding) {
 		{"NoDescriptorsLeft", s.noDescriptorsLeft},
 		{"Recover", s.recover},
 		{"SignalsAreTheCallers", s.signalsAreTheCallers},
+		{"ConnectionStaysHere", s.connectionStaysHere},
 		{"BusyByMapping", s.busyByMapping},
 	} {
 		t.Run(tc.name, tc.run)
