@@ -150,7 +150,9 @@ func (w *Workspace) openFound(path string) (kv.Driver, kv.Store, error) {
 	ctx, cancel := context.WithCancel(context.Background())
 	cancel() // a cancelled context does not wait for the lock
 	db, err := driver.Open(ctx, path, kv.Options{Tables: engine.Tables()})
-	if unwritable(err) {
+	if errors.Is(err, kv.ErrNoSpace) {
+		db, err = openFull(driver, path, err)
+	} else if unwritable(err) {
 		db, err = driver.Open(ctx, path, kv.Options{Tables: engine.Tables(), ReadOnly: true})
 	}
 	return driver, db, err

@@ -1,0 +1,79 @@
+package workspace_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/agentvfs/avfs/backends"
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/storetest"
+	"github.com/agentvfs/avfs/workspace"
+)
+
+// TestFullDisk holds that a process which opens a store on a disk without a free byte
+// reads and checks it, refuses to write for want of space, and writes as soon as there
+// is room again.
+func TestFullDisk(t *testing.T) {
+	for _, d := range backends.All() {
+		t.Run(d.Name(), func(t *testing.T) {
+			disk := storetest.SmallDisk(t, 48)
+			maker := open(t, disk.Dir)
+			doc, err := maker.CreateVault(t.Context(), "v", d.Name())
+			if err != nil {
+				t.Fatal(err)
+			}
+			write := func(w *workspace.Workspace, path, text string) error {
+				_, err := workspace.CallVault(t.Context(), w, "v", workspace.OpWrite, func(v string) workspace.WriteRequest {
+					return workspace.WriteRequest{Vault: v, Path: workspace.Path(path)}
+				}, workspace.Streams{In: strings.NewReader(text)})
+				return err
+			}
+			if err := write(maker, "/keep", "what there was"); err != nil {
+				t.Fatal(err)
+			}
+			freeUp := disk.TakeAllBut(0)
+			w := serveFull(t, disk.Dir, doc.Store)
+			var out strings.Builder
+			inV(t, w, workspace.OpRead, workspace.PathRequest{Vault: "v", Paths: []workspace.Path{"/keep"}}, workspace.Streams{Out: &out})
+			if out.String() != "what there was" {
+				t.Errorf("read %q", out.String())
+			}
+			if rep := inV(t, w, workspace.OpCheck, workspace.CheckRequest{Vault: "v"}, workspace.Streams{}); len(rep.Findings) > 0 {
+				t.Errorf("the check finds %v", rep.Findings)
+			}
+			if err := write(w, "/new", "x"); engine.KindOf(err) != engine.NoSpace {
+				t.Errorf("write without room: %v, want NoSpace", err)
+			}
+			freeUp()
+			if err := write(w, "/new", "now"); err != nil {
+				t.Errorf("write with room again: %v", err)
+			}
+		})
+	}
+}
+
+// serveFull starts an owner of the store and returns the workspace as another process
+// sees it.
+func serveFull(t *testing.T, home, store string) *workspace.Workspace {
+	t.Helper()
+	owner := open(t, home)
+	ready, done := make(chan struct{}), make(chan error, 1)
+	ctx, cancel := context.WithCancel(context.Background())
+	go func() { // ends with ctx
+		done <- owner.Serve(ctx, store, workspace.ServeOptions{Linger: -1, Ready: func() { close(ready) }})
+	}()
+	t.Cleanup(func() {
+		cancel()
+		if err := <-done; err != nil {
+			t.Errorf("the owner ended: %v", err)
+		}
+	})
+	select {
+	case <-ready:
+	case err := <-done:
+		done <- err
+		t.FailNow()
+	}
+	return open(t, home)
+}
