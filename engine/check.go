@@ -44,12 +44,18 @@ func (s *Store) Check(ctx context.Context, opts *CheckOptions) (CheckReport, err
 	}
 	s.care.Lock()
 	defer s.care.Unlock()
-	c := &checker{
-		s: s, opts: *opts, report: CheckReport{Findings: []Finding{}}, byProblem: map[string]int{},
-		tainted: map[uint64]bool{}, chunkState: map[uint64]error{},
-	}
-	err := c.run(ctx)
+	c, err := s.check(ctx, *opts)
 	return c.report, wrap(err, "check", "")
+}
+
+// check is Check for a caller that holds care. It returns a checker with an error,
+// too.
+func (s *Store) check(ctx context.Context, opts CheckOptions) (*checker, error) {
+	c := &checker{
+		s: s, opts: opts, report: CheckReport{Findings: []Finding{}}, byProblem: map[string]int{},
+		tainted: map[uint64]bool{}, chunkState: map[uint64]error{}, faults: faults{chunks: map[uint64]chunkRef{}},
+	}
+	return c, c.run(ctx)
 }
 
 type checker struct {
@@ -60,6 +66,28 @@ type checker struct {
 	nodes      bitmap           // that were audited
 	tainted    map[uint64]bool  // nodes that are damaged or may have damage below
 	chunkState map[uint64]error // what was found of each chunk
+	faults     faults           // what Repair can look at
+}
+
+// faults are findings in the form that Repair needs.
+type faults struct {
+	rows   []indexFault
+	chunks map[uint64]chunkRef
+	nodes  []tree.Ref
+	usage  []usageFault
+}
+
+// indexFault is a row of the digest index that is damaged or, where id is not 0,
+// leads to a chunk that is.
+type indexFault struct {
+	key []byte
+	id  uint64
+}
+
+// usageFault says what a vault has more than its record says.
+type usageFault struct {
+	vault        uint64
+	count, bytes int64
 }
 
 func (c *checker) add(owner, path, format string, args ...any) {
@@ -205,6 +233,7 @@ func (c *checker) index(ctx context.Context) error {
 				id, _, ok := parseIndexRow(k, value)
 				if !ok || len(k) != 32 {
 					c.add("store", "", "digest index: the row of %x is damaged", k)
+					c.faults.rows = append(c.faults.rows, indexFault{key: append([]byte(nil), k...)})
 					return nil
 				}
 				batch = append(batch, row{[32]byte(k), id})
@@ -232,6 +261,7 @@ func (c *checker) index(ctx context.Context) error {
 				return lookErr
 			} else if still {
 				c.add("store", "", "digest index: chunk %d: %v", r.id, err)
+				c.faults.rows = append(c.faults.rows, indexFault{r.sum[:], r.id})
 			}
 		}
 	}
@@ -270,6 +300,7 @@ func (c *checker) tree(ctx context.Context, r keptRoot) (sound bool, err error) 
 			c.tainted[f.id] = true
 		}
 		damaged = append(damaged, d)
+		c.faults.nodes = append(c.faults.nodes, d.Ref)
 		return nil
 	})
 	if err != nil {
@@ -418,6 +449,7 @@ func (c *checker) structure(ctx context.Context, r keptRoot, rec vaultRecord) er
 	}
 	if r.kind == rootLive && (count-1 != rec.Count || bytes != rec.Bytes) {
 		c.add(r.owner(), "", "usage says %d inodes and %d bytes where there are %d and %d", rec.Count, rec.Bytes, count-1, bytes)
+		c.faults.usage = append(c.faults.usage, usageFault{rec.ID, count - 1 - rec.Count, bytes - rec.Bytes})
 	}
 	return nil
 }
@@ -460,6 +492,7 @@ func (c *checker) entry(ctx context.Context, r keptRoot, find *pathFinder, at fu
 				return err
 			}
 			c.add(r.owner(), c.pathOf(ctx, find, ino), "chunk %d: %v", ref.id, err)
+			c.faults.chunks[ref.id] = ref
 		}
 	default:
 		return fail(Corrupt, "check", fmt.Sprintf("entry of kind %d", kind))

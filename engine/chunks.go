@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"crypto/sha256"
 	"encoding/binary"
@@ -207,7 +208,9 @@ type stored struct {
 	sum    [sha256.Size]byte
 	ref    chunkRef
 	reused bool   // ref names a chunk that was there before, or twice in this commit
-	rec    []byte // encoded; nil while reused
+	heal   bool   // the reused chunk is damaged: rec takes its place
+	was    []byte // the record of a reused chunk, until it is compared
+	rec    []byte // encoded; nil while reused and sound
 }
 
 // indexRow is the value of the digest index: the id, the shared flag, and a
@@ -254,7 +257,7 @@ func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha
 	err := c.kv.View(ctx, func(tx kv.Reader) error {
 		for _, p := range group {
 			p.ref = chunkRef{digest: tree.Digest(p.sum[:16]), length: len(p.data)}
-			p.reused = false
+			p.reused, p.heal, p.was = false, false, nil
 			if id, ok := seen[p.sum]; ok {
 				p.ref.id, p.reused = id, true
 				continue
@@ -262,6 +265,13 @@ func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha
 			var err error
 			if p.ref.id, _, p.reused, err = lookup(tx, p.sum[:]); err != nil {
 				return err
+			}
+			if p.reused {
+				rec, _, err := tx.Get(tableChunks, kv.ID(p.ref.id))
+				if err != nil {
+					return err
+				}
+				p.was = append([]byte{}, rec...)
 			}
 		}
 		return nil
@@ -279,11 +289,26 @@ func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha
 		seen[p.sum] = p.ref.id
 	}
 	parallel(len(group), func(i int) {
-		if p := group[i]; !p.reused {
+		p := group[i]
+		if p.was != nil {
+			p.heal = !c.holds(p.was, p.data)
+			p.was = nil
+		}
+		if !p.reused || p.heal {
 			p.rec = c.encode(p.data)
 		}
 	})
 	return nil
+}
+
+// holds reports whether a record has the content data. What is stored already is
+// not trusted until it is read: new content heals a chunk that is damaged.
+func (c *chunkStore) holds(rec, data []byte) bool {
+	if len(rec) > 0 && rec[0] == chunkRaw {
+		return bytes.Equal(rec[1:], data)
+	}
+	have, err := c.unpack(rec, len(data))
+	return err == nil && bytes.Equal(have, data)
 }
 
 // write puts a prepared group into the store. It may run more than once.
@@ -297,7 +322,8 @@ func (c *chunkStore) write(tx kv.Writer, group []*stored) error {
 		case ok && p.reused:
 			if id == p.ref.id && !shared {
 				err = tx.Put(tableDigests, p.sum[:], indexRow(p.sum[:], id, true))
-			} else if id != p.ref.id {
+			}
+			if err == nil && (id != p.ref.id || p.heal) {
 				err = c.ensure(tx, p)
 			}
 			if err != nil {
@@ -319,9 +345,9 @@ func (c *chunkStore) write(tx kv.Writer, group []*stored) error {
 	return nil
 }
 
-// ensure puts the chunk's record where it is not stored.
+// ensure puts the chunk's record where it is not stored, or damaged.
 func (c *chunkStore) ensure(tx kv.Writer, p *stored) error {
-	if p.reused {
+	if p.reused && !p.heal {
 		if _, ok, err := tx.Get(tableChunks, kv.ID(p.ref.id)); err != nil || ok {
 			return err
 		}
