@@ -19,6 +19,14 @@ var OpCheck = Op[CheckRequest, engine.CheckReport]{Name: "check", Long: true,
 		return o.store.Check(ctx, &engine.CheckOptions{ReadData: req.ReadData, History: true})
 	}}
 
+// OpRepair checks the whole store of a vault and mends what can be mended, and
+// removes what processes that died left beside it.
+var OpRepair = Op[CheckRequest, engine.RepairReport]{Name: "repair", Long: true,
+	Run: func(ctx context.Context, o *Owner, req CheckRequest, _ Streams) (engine.RepairReport, error) {
+		sweep(filepath.Dir(o.path))
+		return o.store.Repair(ctx, &engine.CheckOptions{ReadData: req.ReadData, History: true})
+	}}
+
 // OpGC collects the garbage of a vault's store, and what processes that died left
 // beside it.
 var OpGC = Op[InVault, engine.GCReport]{Name: "gc", Long: true,
@@ -42,6 +50,7 @@ var OpAudit = Op[LogRequest, []engine.AuditEntry]{Name: "audit",
 func careOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpCheck)
+	add(all, OpRepair)
 	add(all, OpGC)
 	add(all, OpBackup)
 	add(all, OpCompact)

@@ -22,23 +22,50 @@ func (gcCmd) run(a *app) error {
 }
 
 type fsckCmd struct {
-	ReadData bool `help:"Read all content and compare its digests."`
+	Name     string `arg:"" optional:"" name:"vault" help:"The vault whose store to check; by default the current one."`
+	ReadData bool   `help:"Read all content and compare its digests."`
+	Repair   bool   `help:"Mend what can be mended. What is lost stays an error, and is named."`
 }
 
 func (c *fsckCmd) run(a *app) error {
-	rep, err := call(a, workspace.OpCheck, func(v string) workspace.CheckRequest {
-		return workspace.CheckRequest{Vault: v, ReadData: c.ReadData}
-	}, workspace.Streams{})
+	name, err := a.oneVault(c.Name)
 	if err != nil {
 		return err
 	}
-	if err := a.print(rep, func(w io.Writer) { describeCheck(w, rep) }); err != nil {
+	a.flags.Vault = name
+	bind := func(v string) workspace.CheckRequest { return workspace.CheckRequest{Vault: v, ReadData: c.ReadData} }
+	if c.Repair {
+		return c.repair(a, bind)
+	}
+	rep, err := call(a, workspace.OpCheck, bind, workspace.Streams{})
+	if err != nil {
 		return err
 	}
-	if len(rep.Findings) > 0 {
+	return endCheck(a.print(rep, func(w io.Writer) { describeCheck(w, rep) }), rep)
+}
+
+func (c *fsckCmd) repair(a *app, bind func(string) workspace.CheckRequest) error {
+	rep, err := call(a, workspace.OpRepair, bind, workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return endCheck(a.print(rep, func(w io.Writer) {
+		for _, r := range rep.Repaired {
+			fmt.Fprintf(w, "%s: %s\n", safe(r.Problem), safe(r.Action))
+		}
+		describeCheck(w, rep.CheckReport)
+		if rep.Collected == nil {
+			fmt.Fprintln(w, "nothing was collected: what is damaged may still be needed")
+		}
+	}), rep.CheckReport)
+}
+
+// endCheck gives a check that found something its exit code.
+func endCheck(err error, rep engine.CheckReport) error {
+	if err == nil && len(rep.Findings) > 0 {
 		return &ended{exitDamaged}
 	}
-	return nil
+	return err
 }
 
 func describeCheck(w io.Writer, rep engine.CheckReport) {
