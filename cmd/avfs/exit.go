@@ -21,6 +21,7 @@ const (
 	exitNoSpace   = 5
 	exitDamaged   = 6
 	exitLocked    = 7
+	exitNotStore  = 8
 	exitDenied    = 77
 	exitApproval  = 78
 	exitTimeout   = 124
@@ -39,8 +40,9 @@ var exitTable = [...]struct {
 	{"3", "not found: vault, checkpoint, path, mount"},
 	{"4", "conflict: exists already, busy, drift, not empty"},
 	{"5", "no space left, or over a quota"},
-	{"6", "damaged, or not a store"},
+	{"6", "damaged"},
 	{"7", "the store is locked by another process"},
+	{"8", "not a store"},
 	{"77", "the policy denies the command"},
 	{"78", "the policy wants approval first"},
 	{"124", "exec: the command timed out"},
@@ -81,7 +83,7 @@ var exitByKind = map[engine.Kind]int{
 	engine.QuotaExceeded:      exitNoSpace,
 	engine.FileTooLarge:       exitNoSpace,
 	engine.Corrupt:            exitDamaged,
-	engine.NotStore:           exitDamaged,
+	engine.NotStore:           exitNotStore,
 	kindDamaged:               exitDamaged,
 	engine.Locked:             exitLocked,
 	engine.Interrupted:        exitSignal + sigINT,
