@@ -48,6 +48,11 @@ func (b *vaultFS) CreateEx(path string, perm uint32, fi *fuse.FileInfo_t) int {
 // OpenEx opens a file. The kernel has checked permissions, and opens FIFOs,
 // sockets and devices without us.
 func (b *vaultFS) OpenEx(path string, fi *fuse.FileInfo_t) int {
+	if b.isPollFile(path) {
+		b.pollShown.Store(false) // it has done its service
+		fi.Fh = noHandle
+		return 0
+	}
 	mode := openMode(fi.Flags)
 	if b.readOnly && mode&engine.OpenWrite != 0 {
 		return -fuse.EROFS

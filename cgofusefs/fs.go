@@ -23,6 +23,7 @@ type vaultFS struct {
 	onInit   func()
 
 	rootCalls atomic.Uint64
+	pollShown atomic.Bool // the file for the view's poll is still there
 	handles   handleTable
 	orphans   orphanTable
 	kept      keptTable

@@ -34,6 +34,7 @@ func newServer(v *engine.Vault, point string, words []string, readOnly bool) *vi
 	ready := make(chan struct{})
 	var once sync.Once
 	var dir workingDir
+	ops.pollShown.Store(true)
 	ops.onInit = func() {
 		releaseSignals(host)
 		ops.svc.Fault(dir.back())
@@ -52,6 +53,7 @@ func newServer(v *engine.Vault, point string, words []string, readOnly bool) *vi
 		Shut:      ops.shut,
 		RootCalls: ops.rootCalls.Load,
 		Stop:      host.Unmount,
+		PollName:  pollName,
 	}
 }
 

@@ -71,6 +71,23 @@ func Ask(point string) (err error) {
 	return err
 }
 
+// AskPoll asks the server of a mount whether the file at path is ready to read.
+func AskPoll(path string) (err error) {
+	apart(func() {
+		var fd int
+		if fd, err = unix.Open(path, unix.O_RDONLY|unix.O_CLOEXEC, 0); err != nil {
+			err = &os.PathError{Op: "open", Path: path, Err: err}
+			return
+		}
+		defer unix.Close(fd)
+		// The kernel remembers the answer for the whole mount.
+		if _, err = unix.Poll([]unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN}}, 0); err != nil {
+			err = &os.PathError{Op: "poll", Path: path, Err: err}
+		}
+	})
+	return err
+}
+
 // Detach takes the mount off point. A mount in use is a *BusyError; with lazy set
 // it disappears from the tree at once and ends when its last user does. Without
 // root's rights the setuid helper of libfuse does it.

@@ -25,5 +25,9 @@ func Ask(point string) error {
 	return err
 }
 
+// AskPoll asks the server of a mount whether a file is ready to read. Outside
+// Linux the Go runtime's poller does not ask servers, so there is nothing to learn.
+func AskPoll(string) error { return nil }
+
 // Device is the device number of the mount on point; empty where it has none.
 func Device(string) (string, error) { return "", nil }

@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"os"
+	"path/filepath"
 	"sync"
 	"time"
 
@@ -46,6 +47,7 @@ type Server struct {
 	RootCalls func() uint64   // how often the top directory has been asked for; nil: the mount is in place before Ready
 	Usable    func() error    // runs when the mount answers, before Mount returns; nil: nothing to do
 	Stop      func() bool     // asks the library to end, where it can be asked
+	PollName  string          // a file in the top directory for AskPoll; empty: the library sees to that
 }
 
 // Driver is a binding, as the life of a view needs it.
@@ -85,10 +87,33 @@ func Mount(ctx context.Context, d *Driver, v *engine.Vault, point string, opts *
 	if err := w.awaitUsable(ctx); err != nil {
 		return nil, errors.Join(err, w.abandon())
 	}
+	if err := w.settlePolls(ctx); err != nil {
+		return nil, errors.Join(err, w.abandon())
+	}
 	if w.device, err = mountpoint.Device(full); err != nil {
 		return nil, errors.Join(err, w.abandon())
 	}
 	return w, nil
+}
+
+// settlePolls lets the kernel find out that nobody answers polls of the mount's
+// files. Package os adds every file that it opens to the poller of the Go runtime,
+// and the kernel would then ask the server whether the file is ready; where that is
+// this process, the runtime waits for itself, for ever.
+func (w *View) settlePolls(ctx context.Context) error {
+	if w.srv.PollName == "" {
+		return nil
+	}
+	asked := make(chan struct{})
+	var pollErr error
+	go func() { // ends with the poll, at the latest when the mount goes
+		defer close(asked)
+		pollErr = mountpoint.AskPoll(filepath.Join(w.point, w.srv.PollName))
+	}()
+	if err := w.await(ctx, asked); err != nil {
+		return err
+	}
+	return pollErr
 }
 
 // serve runs the library until the mount is gone, and cleans up.
