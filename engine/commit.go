@@ -25,7 +25,6 @@ type commitRequest struct {
 	durable bool
 	spill   bool // also store the content of unlinked open files
 	pin     bool // keep the new root: nothing it refers to may be dropped
-	note    bool // what more writes is a small record of what is done already
 	// more writes with the new root in the same transaction. It may change
 	// rec and may run more than once.
 	more func(tx kv.Writer, rec *vaultRecord) error
@@ -235,27 +234,17 @@ func (c *commit) mode(durable bool) kv.Mode {
 	if durable {
 		mode |= kv.Durable
 	}
-	if c.frees() || c.notes() {
+	if c.shrinks() {
 		mode |= kv.Reclaim
 	}
 	return mode
 }
 
-// frees reports whether the commit frees more than it writes. It may use the reserve
-// then, so that files can be deleted although small writes are pending.
-func (c *commit) frees() bool {
+// shrinks reports whether the commit frees more than it writes, or at least adds no
+// file and no content. It may use the reserve then, so that files can be deleted
+// although small writes are pending, and what only reads can be recorded.
+func (c *commit) shrinks() bool {
 	return c.content <= kv.Reserve/4 && c.rec.Count <= c.old.Count && c.rec.Bytes+2*c.content <= c.old.Bytes
-}
-
-// notes reports whether the commit only records what is done already, such as a
-// command that changed nothing. It may use the upper half of the reserve, so that
-// what only reads works on a full disk.
-func (c *commit) notes() bool {
-	if !c.req.note || len(c.pages) > 0 || c.over.Len() > 0 {
-		return false
-	}
-	left, known := c.v.s.space.available()
-	return known && left >= kv.Reserve/2
 }
 
 // swap is the last transaction of a commit.

@@ -50,7 +50,7 @@ func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry) 
 	for i := range audit {
 		audit[i] = v.s.stampAudit(audit[i])
 	}
-	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, note: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
 		ev.After = rec.Root
 		for _, e := range audit {
 			e.RootAfter = rec.Root.String()
