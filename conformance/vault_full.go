@@ -27,7 +27,11 @@ func (s *vaultSuite) testFullDisk(t *testing.T) {
 	if err := v.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	for round := range 3 {
+	rounds := 3
+	if testing.Short() {
+		rounds = 2
+	}
+	for round := range rounds {
 		n := s.fillVault(t, v, round)
 		t.Logf("round %d: the disk is full after %d MiB", round, n)
 		if round == 1 { // where gc follows, since this makes files shared

@@ -135,7 +135,7 @@ func (s *vaultSuite) testImport(t *testing.T) {
 	s.needsDisk(t)
 	files := 12_000
 	if testing.Short() {
-		files = 2_000
+		files = 1_000
 	}
 	ctx := context.Background()
 	st, v := s.newVault(t, s.newPath(t))
@@ -206,7 +206,10 @@ const (
 func (s *vaultSuite) testLarge(t *testing.T) {
 	s.needsDisk(t)
 	size, bound := int64(4_500_000_000), usualMemory
-	if testing.Short() {
+	switch {
+	case raceDetector: // which takes memory of its own: the content alone is compared
+		size = 32 << 20
+	case testing.Short():
 		size = 200 << 20
 	}
 	if s.opts.Memory != nil {
