@@ -19,8 +19,8 @@ var mountProgramTests = []mountTest{
 func (s *mountSuite) runCopied(t *testing.T) {
 	dir := s.dir(t)
 	wantOutput(t, shellIn(t, dir, `for i in 1 2 3 4 5 6 7 8 9 10; do cp /bin/echo e$i && ./e$i $i >/dev/null || echo fail; done
-		cp /bin/sleep sl; ./sl 5 & while ! cp /bin/true sl 2>&1 | grep -o 'Text file busy'; do :; done
-		kill $!; wait 2>/dev/null; cp /bin/echo sl && ./sl done`), "Text file busy\ndone\n")
+		cp /bin/sleep sl; ./sl 100 & while ! readlink /proc/$!/exe | grep -q '/sl$'; do :; done
+		cp /bin/true sl 2>&1 | grep -o 'Text file busy'; kill $!; wait 2>/dev/null; cp /bin/echo sl && ./sl done`), "Text file busy\ndone\n")
 }
 
 func (s *mountSuite) runScripts(t *testing.T) {
