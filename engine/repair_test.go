@@ -334,3 +334,82 @@ func TestRepairKilled(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestSalvage damages the records without which a store does not open. What can be
+// proved opens again and is whole, checkpoints and all; the rest stays refused.
+func TestSalvage(t *testing.T) {
+	ctx := context.Background()
+	whole, st, v := repairStore(t)
+	want, err := signature(ctx, v)
+	if err != nil {
+		t.Fatal(err)
+	}
+	opened := map[string]int{}
+	for _, name := range []string{"meta", "vaults"} {
+		tb := table(t, name)
+		keys, values := rowsOf(t, whole, tb)
+		for i := range keys {
+			for at := range values[i] {
+				db := whole.Clone(memkv.ProcessDeath, 0)
+				putRow(t, db, tb, keys[i], flipped(values[i], at))
+				if salvage(t, db, want) {
+					opened[name]++
+				}
+			}
+		}
+	}
+	t.Logf("opened again by table: %v", opened)
+	if opened["meta"] < 20 || opened["vaults"] < 50 {
+		t.Error("too few stores could be opened again")
+	}
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+}
+
+// salvage reports whether the store could be opened in the end.
+func salvage(t *testing.T, db *memkv.Store, want string) bool {
+	t.Helper()
+	ctx := context.Background()
+	if _, err := engine.Open(ctx, db, quietOptions()); err == nil {
+		t.Fatal("a damaged record was not noticed")
+	}
+	_, serr := engine.Salvage(ctx, db)
+	st, err := engine.Open(ctx, db, quietOptions())
+	if err != nil {
+		if serr == nil {
+			t.Errorf("it is salvaged and does not open: %v", err)
+		}
+		return false
+	}
+	defer func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	if rep := repair(t, st); len(rep.Findings) > 0 {
+		t.Errorf("salvaged, and not sound: %+v", rep.Findings)
+	}
+	infos, err := st.Vaults(ctx)
+	if err != nil || len(infos) != 2 {
+		t.Fatalf("%d vaults, %v", len(infos), err)
+	}
+	for _, info := range infos {
+		v, err := st.Vault(ctx, info.Name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if got, err := signature(ctx, v); err != nil || got != want {
+			t.Errorf("%s is not what it was (%v)", info.Name, err)
+		}
+		writeText(t, v, "new", "new")
+		if err := v.Remove(ctx, "one"); err != nil {
+			t.Error(err)
+		}
+		if err := v.Sync(ctx); err != nil {
+			t.Error(err)
+		}
+	}
+	sound(t, st, "used after a salvage")
+	return true
+}
