@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 	"path/filepath"
 
 	"github.com/agentvfs/avfs/engine"
@@ -26,6 +27,36 @@ var OpRepair = Op[CheckRequest, engine.RepairReport]{Name: "repair", Long: true,
 		sweep(filepath.Dir(o.path))
 		return o.store.Repair(ctx, &engine.CheckOptions{ReadData: req.ReadData, History: true})
 	}}
+
+// Repair is OpRepair, also for a store that does not open because a record is
+// damaged that it needs.
+func (w *Workspace) Repair(ctx context.Context, req CheckRequest, s Streams) (engine.RepairReport, error) {
+	name, store, err := w.Locate(req.Vault)
+	if err != nil {
+		return engine.RepairReport{}, err
+	}
+	req.Vault = name
+	rep, err := Call(ctx, w, store, OpRepair, req, s)
+	if engine.KindOf(err) != engine.Corrupt {
+		return rep, err
+	}
+	salvaged, serr := w.salvage(ctx, store)
+	if serr != nil || len(salvaged) == 0 {
+		return rep, err // what was wrong in the first place says more
+	}
+	rep, err = Call(ctx, w, store, OpRepair, req, s)
+	rep.Repaired = append(salvaged, rep.Repaired...)
+	return rep, err
+}
+
+func (w *Workspace) salvage(ctx context.Context, store string) ([]engine.RepairAction, error) {
+	_, db, err := w.openDatabase(store)
+	if err != nil {
+		return nil, err
+	}
+	done, err := engine.Salvage(ctx, db)
+	return done, errors.Join(err, db.Close())
+}
 
 // OpGC collects the garbage of a vault's store, and what processes that died left
 // beside it.

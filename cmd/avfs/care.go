@@ -33,19 +33,24 @@ func (c *fsckCmd) run(a *app) error {
 		return err
 	}
 	a.flags.Vault = name
-	bind := func(v string) workspace.CheckRequest { return workspace.CheckRequest{Vault: v, ReadData: c.ReadData} }
 	if c.Repair {
-		return c.repair(a, bind)
+		return c.repair(a)
 	}
-	rep, err := call(a, workspace.OpCheck, bind, workspace.Streams{})
+	rep, err := call(a, workspace.OpCheck, func(v string) workspace.CheckRequest {
+		return workspace.CheckRequest{Vault: v, ReadData: c.ReadData}
+	}, workspace.Streams{})
 	if err != nil {
 		return err
 	}
 	return endCheck(a.print(rep, func(w io.Writer) { describeCheck(w, rep) }), rep)
 }
 
-func (c *fsckCmd) repair(a *app, bind func(string) workspace.CheckRequest) error {
-	rep, err := call(a, workspace.OpRepair, bind, workspace.Streams{})
+func (c *fsckCmd) repair(a *app) error {
+	w, err := a.workspace()
+	if err != nil {
+		return err
+	}
+	rep, err := w.Repair(a.ctx, workspace.CheckRequest{Vault: a.flags.Vault, ReadData: c.ReadData}, workspace.Streams{})
 	if err != nil {
 		return err
 	}
