@@ -12,7 +12,7 @@ import (
 type Event struct {
 	Seq     uint64    `json:"seq"` // strictly increasing within the store
 	VaultID uint64    `json:"vault_id"`
-	Cause   string    `json:"cause"` // exec, restore, undo, import
+	Cause   string    `json:"cause"` // exec, write, restore, undo, import
 	ID      string    `json:"id,omitempty"`
 	Command []string  `json:"command,omitempty"`
 	At      time.Time `json:"at"`
@@ -27,6 +27,7 @@ const (
 	CauseRestore = "restore"
 	CauseUndo    = "undo"
 	CauseImport  = "import"
+	CauseWrite   = "write" // files were written, moved or removed without a command
 )
 
 // Record commits what is pending durably and adds ev to the timeline, with the

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"math"
 	"strings"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -20,7 +21,8 @@ type UndoResult struct {
 }
 
 // Undo takes back the newest event of the timeline that changed something: an
-// exec, an import, a restore, or an undo, so that undo twice is redo. What changed
+// exec, a write, an import, a restore, or an undo, so that undo twice is redo. The
+// times of directories alone are nothing that anybody would want back. What changed
 // since at other paths stays; a change since at the same paths is Drift, unless
 // forced. The state before is kept under a new checkpoint.
 func (v *Vault) Undo(ctx context.Context, opts *UndoOptions) (UndoResult, error) {
@@ -67,12 +69,27 @@ func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) 
 	return res, err
 }
 
-// newestChange is the newest event that changed the root.
-func (v *Vault) newestChange(ctx context.Context) (newest Event, err error) {
+// newestChange is the newest event that changed more than times.
+func (v *Vault) newestChange(ctx context.Context) (Event, error) {
+	for seq := uint64(math.MaxUint64); ; {
+		ev, err := v.newestBefore(ctx, seq)
+		if err != nil {
+			return ev, err
+		}
+		changes, err := v.s.diff(ctx, ev.Before, ev.After, nil, false)
+		if err != nil || len(changes) > 0 {
+			return ev, err
+		}
+		seq = ev.Seq
+	}
+}
+
+// newestBefore is the newest event before seq that changed the root.
+func (v *Vault) newestBefore(ctx context.Context, seq uint64) (newest Event, err error) {
 	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
 		newest = Event{}
 		return eachEvent(tx, v.id, func(ev Event) error {
-			if ev.Before.Same(ev.After) {
+			if ev.Seq >= seq || ev.Before.Same(ev.After) {
 				return nil
 			}
 			newest = ev

@@ -312,20 +312,17 @@ type WriteResult struct {
 
 // OpWrite writes the input stream to a file, durably.
 var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: func(ctx context.Context, o *Owner, req WriteRequest, s Streams) (WriteResult, error) {
-	v, err := o.vault(ctx, req.Vault)
-	if err != nil {
-		return WriteResult{}, err
-	}
-	if req.Parents {
-		if _, err := v.MkdirAll(ctx, path.Dir(path.Clean("/"+string(req.Path))), 0o755, owner()); err != nil {
-			return WriteResult{}, err
+	res := WriteResult{Path: path.Clean("/" + string(req.Path))}
+	err := o.edit(ctx, req.Vault, []string{"write", res.Path}, func(v *engine.Vault) (err error) {
+		if req.Parents {
+			if _, err := v.MkdirAll(ctx, path.Dir(res.Path), 0o755, owner()); err != nil {
+				return err
+			}
 		}
-	}
-	n, err := v.WriteFile(ctx, string(req.Path), s.in(), &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create})
-	if err == nil {
-		err = v.Sync(ctx)
-	}
-	return WriteResult{Path: path.Clean("/" + string(req.Path)), Bytes: n}, err
+		res.Bytes, err = v.WriteFile(ctx, string(req.Path), s.in(), &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create})
+		return err
+	})
+	return res, err
 }}
 
 // PathsResult lists the paths that an operation made or removed.
@@ -333,22 +330,19 @@ type PathsResult struct {
 	Paths []string `json:"paths"`
 }
 
-// each runs fn for every path and then commits durably.
-func each(ctx context.Context, o *Owner, req PathRequest, fn func(v *engine.Vault, p string) error) (PathsResult, error) {
-	v, err := o.vault(ctx, req.Vault)
-	if err != nil {
-		return PathsResult{}, err
-	}
+// each runs fn for every path, as one edit with the name of verb.
+func each(ctx context.Context, o *Owner, verb string, req PathRequest, fn func(v *engine.Vault, p string) error) (PathsResult, error) {
 	res := PathsResult{Paths: []string{}}
-	for _, p := range texts(req.Paths) {
-		if err = fn(v, p); err != nil {
-			break
+	paths := texts(req.Paths)
+	err := o.edit(ctx, req.Vault, append([]string{verb}, paths...), func(v *engine.Vault) error {
+		for _, p := range paths {
+			if err := fn(v, p); err != nil {
+				return err
+			}
+			res.Paths = append(res.Paths, path.Clean("/"+p))
 		}
-		res.Paths = append(res.Paths, path.Clean("/"+p))
-	}
-	if len(res.Paths) > 0 {
-		err = errors.Join(err, v.Sync(ctx))
-	}
+		return nil
+	})
 	return res, err
 }
 
@@ -358,7 +352,7 @@ var OpMkdir = Op[PathRequest, PathsResult]{Name: "fs.mkdir", Run: func(ctx conte
 	if mode == 0 {
 		mode = 0o755
 	}
-	return each(ctx, o, req, func(v *engine.Vault, p string) error {
+	return each(ctx, o, "mkdir", req, func(v *engine.Vault, p string) error {
 		if req.Parents {
 			_, err := v.MkdirAll(ctx, p, mode, owner())
 			return err
@@ -370,7 +364,7 @@ var OpMkdir = Op[PathRequest, PathsResult]{Name: "fs.mkdir", Run: func(ctx conte
 
 // OpRemove removes files, and directories with all below them if asked.
 var OpRemove = Op[PathRequest, PathsResult]{Name: "fs.remove", Run: func(ctx context.Context, o *Owner, req PathRequest, _ Streams) (PathsResult, error) {
-	return each(ctx, o, req, func(v *engine.Vault, p string) error {
+	return each(ctx, o, "rm", req, func(v *engine.Vault, p string) error {
 		a, err := v.Resolve(ctx, p, false)
 		switch {
 		case engine.KindOf(err) == engine.NotFound && req.Force:
@@ -414,34 +408,34 @@ func targets(ctx context.Context, v *engine.Vault, req CopyRequest) ([][2]string
 	return pairs, nil
 }
 
-func transferOp(name string, do func(ctx context.Context, v *engine.Vault, from, to string, recursive bool) error) Op[CopyRequest, PathsResult] {
+func transferOp(name, verb string, do func(ctx context.Context, v *engine.Vault, from, to string, recursive bool) error) Op[CopyRequest, PathsResult] {
 	return Op[CopyRequest, PathsResult]{Name: name, Run: func(ctx context.Context, o *Owner, req CopyRequest, _ Streams) (PathsResult, error) {
-		v, err := o.vault(ctx, req.Vault)
-		if err != nil {
-			return PathsResult{}, err
-		}
-		pairs, err := targets(ctx, v, req)
-		if err != nil {
-			return PathsResult{}, err
-		}
 		res := PathsResult{Paths: []string{}}
-		for _, p := range pairs {
-			if err = do(ctx, v, p[0], p[1], req.Recursive); err != nil {
-				break
+		command := append(append([]string{verb}, texts(req.From)...), string(req.To))
+		err := o.edit(ctx, req.Vault, command, func(v *engine.Vault) error {
+			pairs, err := targets(ctx, v, req)
+			if err != nil {
+				return err
 			}
-			res.Paths = append(res.Paths, path.Clean("/"+p[1]))
-		}
-		return res, errors.Join(err, v.Sync(ctx))
+			for _, p := range pairs {
+				if err := do(ctx, v, p[0], p[1], req.Recursive); err != nil {
+					return err
+				}
+				res.Paths = append(res.Paths, path.Clean("/"+p[1]))
+			}
+			return nil
+		})
+		return res, err
 	}}
 }
 
 // OpMove renames.
-var OpMove = transferOp("fs.move", func(ctx context.Context, v *engine.Vault, from, to string, _ bool) error {
+var OpMove = transferOp("fs.move", "mv", func(ctx context.Context, v *engine.Vault, from, to string, _ bool) error {
 	return v.Move(ctx, from, to)
 })
 
 // OpCopy copies within a vault.
-var OpCopy = transferOp("fs.copy", func(ctx context.Context, v *engine.Vault, from, to string, recursive bool) error {
+var OpCopy = transferOp("fs.copy", "cp", func(ctx context.Context, v *engine.Vault, from, to string, recursive bool) error {
 	return v.Copy(ctx, from, to, recursive)
 })
 
