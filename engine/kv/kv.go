@@ -109,8 +109,8 @@ type Store interface {
 	// Update runs fn and commits its changes, all or none. Updates are
 	// serialisable and see their own writes. An error or panic from fn rolls
 	// back; the error is returned unchanged, the panic continues. fn may run
-	// again after a conflict, so it must have no effect outside the
-	// transaction. When Update returns nil the promise of mode holds. If ctx
+	// again after a conflict or a lack of room, so it must have no effect
+	// outside the transaction. When Update returns nil the promise of mode holds. If ctx
 	// is cancelled before the commit begins, nothing is written.
 	Update(ctx context.Context, mode Mode, fn func(Writer) error) error
 
