@@ -76,6 +76,8 @@ func TestVault(t *testing.T, driver kv.Driver, opts *VaultOptions) {
 var vaultTests = []vaultTest{
 	{"Model", "a workspace must do what a file system does, with any history and any order of operations", (*vaultSuite).testModel},
 	{"Quota", "a full vault must refuse growth and nothing else, and say exactly how full it is", (*vaultSuite).testQuota},
+	{"Heal", "content that is damaged and written again must not be taken for stored", (*vaultSuite).testHeal},
+	{"RepairKilled", "a repair that is cut short must not make things worse", (*vaultSuite).testRepairKilled},
 	{"Concurrent", "an agent, a mount and a collector work on one vault at the same time", (*vaultSuite).testConcurrent},
 	{"FullDisk", "a full disk must cost no old data, and deleting is the way out", (*vaultSuite).testFullDisk},
 	{"DiskTaken", "what cannot be saved is told to who wrote it and waits; all else goes on", (*vaultSuite).testDiskTaken},

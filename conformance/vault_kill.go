@@ -165,6 +165,8 @@ func (s *vaultSuite) runAsChild() bool {
 	play, lifetime := s.writeVault, childLifetime
 	switch os.Getenv(envRole) {
 	case roleVaultWrite:
+	case roleVaultRepair:
+		play = s.repairForEver
 	case roleVaultLarge:
 		play, lifetime = s.writeLarge, 20*time.Minute
 	default:
