@@ -1,121 +1,169 @@
 package gofusefs
 
 import (
+	"slices"
 	"sync"
 
 	"github.com/agentvfs/avfs/engine"
-	"github.com/agentvfs/avfs/engine/kv"
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
-// listBatch is how many entries are read at a time.
-const listBatch = 1024
+// Directories are listed without handles: once it is told that there is nothing to
+// open, the kernel keeps whole listings and asks neither at the open nor at the
+// close. So a position must mean the same in every listing of a directory, whatever
+// came and went between. It is a hash of the name, and a listing is in the order of
+// the hashes.
 
-// listing is what one open directory lists: entries in name order, read as far as
-// a program has come. An offset is a position in it, so that entries which come and
-// go meanwhile move none; whoever goes back to the start gets a new listing.
-type listing struct {
-	mu      sync.Mutex // guards what follows
-	entries []engine.DirEntry
-	whole   bool // nothing comes after entries
+// Positions of the two entries that every directory has. Others come after them.
+const (
+	posSelf   = 1
+	posParent = 2
+)
+
+// listed is an entry with its position.
+type listed struct {
+	engine.DirEntry
+	pos uint64
 }
 
-// restart forgets what was read and begins with "." and "..".
-func (l *listing) restart(b *vaultFS, dir engine.Ino) error {
+// listings keeps what was read of directories until their readers have come to the
+// end, so that a large one is read once and not again for each of its parts. A
+// listing starts anew wherever somebody starts to read, and never changes.
+type listings struct {
+	mu    sync.Mutex // guards what follows
+	dirs  map[engine.Ino][]listed
+	total int // entries in dirs
+}
+
+func newListings() listings { return listings{dirs: map[engine.Ino][]listed{}} }
+
+// maxListed bounds the entries that are kept of readers who never come to the end.
+// Past it all but the newest listing is forgotten, and read again if need be.
+const maxListed = 1 << 18
+
+func (l *listings) get(dir engine.Ino) ([]listed, bool) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	list, ok := l.dirs[dir]
+	return list, ok
+}
+
+func (l *listings) put(dir engine.Ino, list []listed) {
+	l.drop(dir)
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	if l.total+len(list) > maxListed {
+		clear(l.dirs)
+		l.total = 0
+	}
+	l.dirs[dir] = list
+	l.total += len(list)
+}
+
+func (l *listings) drop(dir engine.Ino) {
+	l.mu.Lock()
+	defer l.mu.Unlock()
+	l.total -= len(l.dirs[dir])
+	delete(l.dirs, dir)
+}
+
+// position is where a name is found: its FNV-1a hash, so that one directory has one
+// order everywhere. Two names with one hash follow each other (order).
+func position(name string) uint64 {
+	h := uint64(14695981039346656037)
+	for i := range len(name) {
+		h = (h ^ uint64(name[i])) * 1099511628211
+	}
+	return h>>2 | 4 // above posParent, and what an off_t holds
+}
+
+// order sorts entries by position.
+func order(list []listed) {
+	for i := range list {
+		list[i].pos = position(list[i].Name)
+	}
+	slices.SortFunc(list, func(a, b listed) int {
+		switch {
+		case a.pos < b.pos || a.pos == b.pos && a.Name < b.Name:
+			return -1
+		default:
+			return 1
+		}
+	})
+	for i := 1; i < len(list); i++ {
+		list[i].pos = max(list[i].pos, list[i-1].pos+1)
+	}
+}
+
+// read reads a directory whole.
+func (b *vaultFS) read(dir engine.Ino) ([]listed, error) {
 	parent, err := b.v.Parent(b.own, dir)
 	if err != nil {
-		return err
+		return nil, err
 	}
-	l.entries = append(l.entries[:0],
-		engine.DirEntry{Name: ".", Ino: dir, Type: engine.TypeDir},
-		engine.DirEntry{Name: "..", Ino: parent, Type: engine.TypeDir})
-	l.whole = false
-	return nil
-}
-
-// at returns the entry at position i, and whether there is one.
-func (l *listing) at(b *vaultFS, dir engine.Ino, i int) (engine.DirEntry, bool, error) {
-	for i >= len(l.entries) && !l.whole {
-		if err := l.more(b, dir); err != nil {
-			return engine.DirEntry{}, false, err
-		}
+	list := []listed{
+		{engine.DirEntry{Name: ".", Ino: dir, Type: engine.TypeDir}, posSelf},
+		{engine.DirEntry{Name: "..", Ino: parent, Type: engine.TypeDir}, posParent},
 	}
-	if i >= len(l.entries) {
-		return engine.DirEntry{}, false, nil
-	}
-	return l.entries[i], true, nil
-}
-
-func (l *listing) more(b *vaultFS, dir engine.Ino) error {
-	after, n := "", 0
-	if len(l.entries) > 2 {
-		after = l.entries[len(l.entries)-1].Name
-	}
-	err := b.v.ReadDir(b.own, dir, after, func(e engine.DirEntry) error {
-		l.entries = append(l.entries, e)
-		if n++; n == listBatch {
-			return kv.Stop
-		}
+	err = b.v.ReadDir(b.own, dir, "", func(e engine.DirEntry) error {
+		list = append(list, listed{DirEntry: e})
 		return nil
 	})
-	l.whole = n < listBatch
-	return err
+	order(list[2:])
+	return list, err
 }
 
-// OpenDir opens a directory.
-func (b *vaultFS) OpenDir(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+// list calls add for the entries behind the request's position, until it is false.
+func (b *vaultFS) list(in *fuse.ReadIn, add func(dir engine.Ino, e listed) (bool, error)) fuse.Status {
 	return b.do(func() error {
-		a, err := b.v.Stat(b.own, engine.Ino(in.NodeId))
-		if err != nil {
-			return ofNode(err)
+		dir := engine.Ino(in.NodeId)
+		list, ok := b.lists.get(dir)
+		if !ok || in.Offset == 0 {
+			var err error
+			if list, err = b.read(dir); err != nil {
+				return ofNode(err)
+			}
+			b.lists.put(dir, list)
 		}
-		if !a.IsDir() {
-			return &engine.Error{Kind: engine.NotDirectory, Op: "opendir"}
+		from, _ := slices.BinarySearchFunc(list, in.Offset+1, func(e listed, pos uint64) int {
+			if e.pos < pos {
+				return -1
+			}
+			return 1
+		})
+		if from == len(list) {
+			b.lists.drop(dir)
 		}
-		out.Fh = b.handles.add(&handle{ino: a.Ino})
+		for _, e := range list[from:] {
+			if more, err := add(dir, e); err != nil || !more {
+				return err
+			}
+		}
 		return nil
 	})
 }
 
-// list calls add for the entries from the request's offset on, until it is false.
-func (b *vaultFS) list(in *fuse.ReadIn, add func(dir engine.Ino, e engine.DirEntry, next uint64) (bool, error)) fuse.Status {
-	return b.do(func() error {
-		h, err := b.handles.dir(in.Fh)
-		if err != nil {
-			return err
-		}
-		h.list.mu.Lock()
-		defer h.list.mu.Unlock()
-		if in.Offset == 0 {
-			if err := h.list.restart(b, h.ino); err != nil {
-				return err
-			}
-		}
-		for i := int(in.Offset); ; i++ {
-			e, ok, err := h.list.at(b, h.ino, i)
-			if err != nil || !ok {
-				return err
-			}
-			if more, err := add(h.ino, e, uint64(i+1)); err != nil || !more {
-				return err
-			}
-		}
-	})
+// OpenDir says that directories need no handles. Kernels before 5.1 want one.
+func (b *vaultFS) OpenDir(_ <-chan struct{}, _ *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {
+	if srv := b.notifier.srv.Load(); srv != nil && srv.KernelSettings().Flags&fuse.CAP_NO_OPENDIR_SUPPORT != 0 {
+		return fuse.ENOSYS
+	}
+	return fuse.OK
 }
 
 // ReadDir lists names with inode numbers and types.
 func (b *vaultFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	return b.list(in, func(_ engine.Ino, e engine.DirEntry, next uint64) (bool, error) {
-		return out.AddDirEntry(fuse.DirEntry{Name: e.Name, Ino: uint64(e.Ino), Mode: e.Type, Off: next}), nil
+	return b.list(in, func(_ engine.Ino, e listed) (bool, error) {
+		return out.AddDirEntry(fuse.DirEntry{Name: e.Name, Ino: uint64(e.Ino), Mode: e.Type, Off: e.pos}), nil
 	})
 }
 
 // ReadDirPlus lists with attributes, which the kernel keeps as if it had looked
 // each name up. So each is looked up now, whatever the listing said of it.
 func (b *vaultFS) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
-	return b.list(in, func(dir engine.Ino, e engine.DirEntry, next uint64) (bool, error) {
-		d := fuse.DirEntry{Name: e.Name, Ino: uint64(e.Ino), Mode: e.Type, Off: next}
-		if next <= 2 { // the kernel takes no attributes of "." and ".."
+	return b.list(in, func(dir engine.Ino, e listed) (bool, error) {
+		d := fuse.DirEntry{Name: e.Name, Ino: uint64(e.Ino), Mode: e.Type, Off: e.pos}
+		if e.pos <= posParent { // the kernel takes no attributes of these
 			return out.AddDirLookupEntry(d) != nil, nil
 		}
 		seen := b.changes.Load()
@@ -135,8 +183,8 @@ func (b *vaultFS) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirE
 	})
 }
 
-// ReleaseDir gives a handle back.
-func (b *vaultFS) ReleaseDir(in *fuse.ReleaseIn) { b.handles.remove(in.Fh) }
+// ReleaseDir has nothing to give back.
+func (b *vaultFS) ReleaseDir(*fuse.ReleaseIn) {}
 
 // FsyncDir makes the names in a directory survive power loss.
 func (b *vaultFS) FsyncDir(<-chan struct{}, *fuse.FsyncIn) fuse.Status {

@@ -172,7 +172,7 @@ func (b *vaultFS) withFile(fh uint64, fn func(f *engine.File) error) fuse.Status
 // the end of the mount.
 func (b *vaultFS) Release(_ <-chan struct{}, in *fuse.ReleaseIn) {
 	b.do(func() error {
-		if h := b.handles.remove(in.Fh); h != nil && h.file != nil {
+		if h := b.handles.remove(in.Fh); h != nil {
 			b.svc.Fault(h.file.Close())
 		}
 		return nil

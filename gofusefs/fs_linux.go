@@ -31,6 +31,7 @@ type vaultFS struct {
 	changes  atomic.Uint64
 	nodes    nodeTable
 	handles  handleTable
+	lists    listings
 	notifier notifier
 	caps     atomic.Uint64 // moves when a file may have got file capabilities
 }
@@ -38,7 +39,7 @@ type vaultFS struct {
 func newVaultFS(v *engine.Vault, readOnly bool) *vaultFS {
 	b := &vaultFS{
 		RawFileSystem: fuse.NewDefaultRawFileSystem(), v: v, readOnly: readOnly, svc: view.NewService(v),
-		nodes: newNodeTable(), handles: newHandleTable(),
+		nodes: newNodeTable(), handles: newHandleTable(), lists: newListings(),
 	}
 	b.watcher = v.Watch(b.changedOutside)
 	b.own = b.watcher.Context(context.WithValue(context.Background(), requestKey{}, true))

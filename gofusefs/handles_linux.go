@@ -7,13 +7,12 @@ import (
 	"github.com/agentvfs/avfs/engine"
 )
 
-// handle is what an open file or directory is to us.
+// handle is what an open file is to us.
 type handle struct {
 	ino    engine.Ino
-	file   *engine.File // nil for a directory
-	append bool         // opened with O_APPEND
-	caps   atomic.Uint64
-	list   listing // of a directory
+	file   *engine.File
+	append bool          // opened with O_APPEND
+	caps   atomic.Uint64 // what vaultFS.caps was, plus one, when there were none; see dropForWrite
 }
 
 // handleTable gives the kernel numbers for handles.
@@ -33,23 +32,11 @@ func (t *handleTable) add(h *handle) uint64 {
 	return t.last
 }
 
-func (t *handleTable) get(fh uint64) *handle {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
-	return t.all[fh]
-}
-
 // file is the handle of an open file, or an error for a number that means none.
 func (t *handleTable) file(fh uint64) (*handle, error) {
-	if h := t.get(fh); h != nil && h.file != nil {
-		return h, nil
-	}
-	return nil, &engine.Error{Kind: engine.BadHandle}
-}
-
-// dir is the handle of an open directory, likewise.
-func (t *handleTable) dir(fh uint64) (*handle, error) {
-	if h := t.get(fh); h != nil && h.file == nil {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	if h := t.all[fh]; h != nil {
 		return h, nil
 	}
 	return nil, &engine.Error{Kind: engine.BadHandle}
@@ -70,9 +57,7 @@ func (t *handleTable) drain() []*engine.File {
 	defer t.mu.Unlock()
 	var files []*engine.File
 	for _, h := range t.all {
-		if h.file != nil {
-			files = append(files, h.file)
-		}
+		files = append(files, h.file)
 	}
 	clear(t.all)
 	return files
