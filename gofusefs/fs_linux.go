@@ -55,7 +55,7 @@ func (b *vaultFS) Init(srv *fuse.Server) { b.notifier.srv.Store(srv) }
 // shut ends all service.
 func (b *vaultFS) shut() error {
 	b.watcher.Stop()
-	return b.svc.Shut(b.handles.drain)
+	return b.svc.Shut(func() []*engine.File { return append(b.handles.drain(), b.nodes.drain()...) })
 }
 
 // panicked keeps a panic from getting lost; the mount goes on.

@@ -14,14 +14,19 @@ const nodeShards = 16
 type nodeTable struct{ shards [nodeShards]*nodeShard }
 
 type nodeShard struct {
-	mu     sync.Mutex // guards counts
-	counts map[engine.Ino]uint64
+	mu    sync.Mutex // guards nodes
+	nodes map[engine.Ino]node
+}
+
+type node struct {
+	count  uint64
+	keeper *engine.File // what a removed file lives on for; nil while it has a name
 }
 
 func newNodeTable() nodeTable {
 	var t nodeTable
 	for i := range t.shards {
-		t.shards[i] = &nodeShard{counts: map[engine.Ino]uint64{}}
+		t.shards[i] = &nodeShard{nodes: map[engine.Ino]node{}}
 	}
 	return t
 }
@@ -33,19 +38,40 @@ func (t *nodeTable) told(ino engine.Ino) {
 	s := t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	s.counts[ino]++
+	n := s.nodes[ino]
+	n.count++
+	s.nodes[ino] = n
 }
 
-// forget takes n off the count of an inode.
-func (t *nodeTable) forget(ino engine.Ino, n uint64) {
+// forget takes n off the count of an inode. With the last of it the keeper is
+// nobody's any more, and the caller closes it.
+func (t *nodeTable) forget(ino engine.Ino, times uint64) (keeper *engine.File) {
 	s := t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	if s.counts[ino] <= n {
-		delete(s.counts, ino)
-		return
+	n := s.nodes[ino]
+	if n.count <= times {
+		delete(s.nodes, ino)
+		return n.keeper
 	}
-	s.counts[ino] -= n
+	n.count -= times
+	s.nodes[ino] = n
+	return nil
+}
+
+// keep keeps a file until the kernel has forgotten its inode. It is false if the
+// kernel has, or somebody keeps it already.
+func (t *nodeTable) keep(file *engine.File) bool {
+	s := t.shard(file.Ino())
+	s.mu.Lock()
+	defer s.mu.Unlock()
+	n, ok := s.nodes[file.Ino()]
+	if !ok || n.keeper != nil {
+		return false
+	}
+	n.keeper = file
+	s.nodes[file.Ino()] = n
+	return true
 }
 
 // knows reports whether the kernel may know an inode. It knows the top directory
@@ -57,8 +83,63 @@ func (t *nodeTable) knows(ino engine.Ino) bool {
 	s := t.shard(ino)
 	s.mu.Lock()
 	defer s.mu.Unlock()
-	return s.counts[ino] > 0
+	return s.nodes[ino].count > 0
+}
+
+// drain empties the table and returns what was kept.
+func (t *nodeTable) drain() []*engine.File {
+	var files []*engine.File
+	for _, s := range t.shards {
+		s.mu.Lock()
+		for _, n := range s.nodes {
+			if n.keeper != nil {
+				files = append(files, n.keeper)
+			}
+		}
+		clear(s.nodes)
+		s.mu.Unlock()
+	}
+	return files
 }
 
 // Forget is called when the kernel drops an inode.
-func (b *vaultFS) Forget(node, n uint64) { b.nodes.forget(engine.Ino(node), n) }
+func (b *vaultFS) Forget(ino, times uint64) {
+	if !b.svc.Enter() {
+		return
+	}
+	defer b.svc.Leave()
+	if keeper := b.nodes.forget(engine.Ino(ino), times); keeper != nil {
+		b.svc.Fault(keeper.Close())
+	}
+}
+
+// removing runs fn, which takes the name away from a file or gives it to another.
+// A program may have found the file by that name a moment ago and open it next,
+// which no native file system refuses. So a file without a name lives on until the
+// kernel has forgotten it.
+func (b *vaultFS) removing(dir engine.Ino, name string, fn func() error) error {
+	file := b.found(dir, name)
+	err := fn()
+	if file == nil {
+		return err
+	}
+	if a, serr := file.Stat(b.own); serr == nil && a.Nlink == 0 && b.nodes.keep(file) {
+		return err
+	}
+	b.svc.Fault(file.Close())
+	return err
+}
+
+// found opens the file that the kernel may be about to open by a name. It is nil if
+// there is none; then removing the name cannot harm, or says what is wrong.
+func (b *vaultFS) found(dir engine.Ino, name string) *engine.File {
+	a, err := b.v.Lookup(b.own, dir, name)
+	if err != nil || !a.IsRegular() || a.Nlink > 1 || !b.nodes.knows(a.Ino) {
+		return nil
+	}
+	file, err := b.v.Open(b.own, a.Ino, engine.OpenRead)
+	if err != nil {
+		return nil
+	}
+	return file
+}

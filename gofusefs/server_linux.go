@@ -6,7 +6,6 @@ import (
 	"io"
 	"log"
 	"os"
-	"path/filepath"
 	"strings"
 
 	"github.com/agentvfs/avfs/engine"
@@ -121,9 +120,9 @@ func newServer(v *engine.Vault, point string, o *fuse.MountOptions, readOnly boo
 			srv.Serve()
 			return nil
 		},
-		Shut:   ops.shut,
-		Usable: func() error { return mountpoint.Poll(filepath.Join(point, pollName)) },
-		Stop:   func() bool { return false },
+		Shut:     ops.shut,
+		Stop:     func() bool { return false },
+		PollName: pollName,
 	}
 }
 
@@ -140,8 +139,6 @@ func start(ops *vaultFS, point string, o *fuse.MountOptions) (*fuse.Server, erro
 	return srv, nil
 }
 
-// pollName is a file that go-fuse has in every mount. It answers a poll of it that
-// it cannot be polled, and the kernel takes that for all files of the mount and
-// asks no more. A poll comes with each file that a Go process opens; of a process
-// that serves the mount itself it might hold the last thread that could answer.
+// pollName is a file that go-fuse has in every mount; it answers that it cannot be
+// polled. See view.Server.
 const pollName = ".go-fuse-epoll-hack"

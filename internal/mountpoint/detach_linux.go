@@ -208,24 +208,3 @@ func flush(point string) error {
 	}
 	return nil
 }
-
-// Poll asks the mount whether the file can be polled, as programs do for every file
-// that they may have to wait for. A process that asks a mount of its own can be
-// killed meanwhile.
-func Poll(file string) (err error) {
-	apart(func() { err = poll(file) })
-	return err
-}
-
-func poll(file string) error {
-	fd, err := unix.Open(file, unix.O_RDONLY|unix.O_CLOEXEC, 0)
-	if err != nil {
-		return &os.PathError{Op: "open", Path: file, Err: err}
-	}
-	defer unix.Close(fd)
-	fds := []unix.PollFd{{Fd: int32(fd), Events: unix.POLLIN | unix.POLLOUT}}
-	if _, err := unix.Poll(fds, 0); err != nil {
-		return &os.PathError{Op: "poll", Path: file, Err: err}
-	}
-	return nil
-}

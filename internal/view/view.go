@@ -45,7 +45,6 @@ type Server struct {
 	Run       func() error    // serves until the mount is gone; an error: it never came up, or why it ended
 	Shut      func() error    // ends all service: closes every handle, commits durably; again: only reports
 	RootCalls func() uint64   // how often the top directory has been asked for; nil: the mount is in place before Ready
-	Usable    func() error    // runs when the mount answers, before Mount returns; nil: nothing to do
 	Stop      func() bool     // asks the library to end, where it can be asked
 	PollName  string          // a file in the top directory for AskPoll; empty: the library sees to that
 }
@@ -104,16 +103,11 @@ func (w *View) settlePolls(ctx context.Context) error {
 	if w.srv.PollName == "" {
 		return nil
 	}
-	asked := make(chan struct{})
-	var pollErr error
-	go func() { // ends with the poll, at the latest when the mount goes
-		defer close(asked)
-		pollErr = mountpoint.AskPoll(filepath.Join(w.point, w.srv.PollName))
-	}()
-	if err := w.await(ctx, asked); err != nil {
-		return err
+	failed, err := w.asking(ctx, func() error { return mountpoint.AskPoll(filepath.Join(w.point, w.srv.PollName)) })
+	if errors.Is(failed, os.ErrPermission) {
+		failed = nil // who may not enter the mount opens no file in it
 	}
-	return pollErr
+	return errors.Join(failed, err)
 }
 
 // serve runs the library until the mount is gone, and cleans up.
@@ -144,16 +138,11 @@ func (w *View) awaitUsable(ctx context.Context) error {
 			return err
 		}
 		if statErr == nil && (w.srv.RootCalls == nil || w.rootCalls() > before) {
-			break
+			return nil
 		}
 		// Only macOS and Windows come here: they mount after they say hello.
 		time.Sleep(time.Millisecond)
 	}
-	if w.srv.Usable == nil {
-		return nil
-	}
-	failed, err := w.asking(ctx, w.srv.Usable)
-	return errors.Join(failed, err)
 }
 
 // asking runs fn, which asks the mount something, as long as there is time.
