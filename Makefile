@@ -32,7 +32,7 @@ build: deps-build ## Build bin/avfs
 	$(GO_BUILD) -o bin/ ./cmd/avfs
 
 .PHONY: test
-test: deps format vet ## Install what is missing and run the tests in short form, with the race detector but for the mount and the process runner
+test: deps format vet ## Install what is missing and run the tests in short form, with the race detector but for libfuse and the process runner
 	$(GO_TEST) -race -short $$(go list -tags '$(TAGS)' ./... | grep -vE '/(cgofusefs|proxy/run)$$')
 	$(GO_TEST) -short -p 1 ./cgofusefs ./proxy/run
 
