@@ -21,7 +21,7 @@ import (
 func mountTests() [][]mountTest {
 	return [][]mountTest{
 		mountNameTests, mountRenameTests, mountOrphanTests, mountFileTests, mountOpenTests,
-		mountAttrTests, mountXattrTests, mountListTests, mountCoherenceTests, mountProgramTests,
+		mountAttrTests, mountXattrTests, mountListTests, mountCoherenceTests, mountProgramTests, mountRandomTests,
 	}
 }
 
@@ -217,7 +217,7 @@ const (
 // mountRoles are what a second process can be told to do with a path.
 func mountRoles() map[string]func(path string) error {
 	return map[string]func(string) error{
-		"map shared": mapShared, "map append": mapAppend, "map shrunk": mapShrunk,
+		"map shared": mapShared, "map append": mapAppend, "map shrunk": mapShrunk, "random": playRandom,
 	}
 }
 
