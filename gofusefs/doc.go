@@ -5,9 +5,9 @@
 //
 // # What the kernel keeps
 //
-// The kernel keeps names, also those that are not there, attributes, the targets of
-// symbolic links and file content for as long as it likes, so most of what programs
-// look at costs no call. What keeps that right:
+// The kernel keeps names, also those that are not there, attributes, listings, the
+// targets of symbolic links and file content for as long as it likes, so most of
+// what programs look at costs no call. What keeps that right:
 //
 //   - Every change through this mount passes through the kernel, which knows what
 //     it means.
@@ -20,6 +20,10 @@
 // Writes go to the engine at once. The kernel could gather them (the writeback
 // cache), but then it believes its own size and times of a file, and a change from
 // outside would stay invisible to whoever has the file open.
+//
+// A file that is removed or replaced through this mount lives on until the kernel
+// has forgotten it, because a program may have found it and be about to open it. One
+// that goes from outside at that moment is looked for once more, by its name.
 //
 // # What is not offered
 //
