@@ -199,6 +199,14 @@ func (s *mountSuite) setUID(t *testing.T) {
 	mustDo(t, unix.Chmod(f, 0o6755))
 	mustDo(t, unix.Chown(f, int(nobody.Uid), int(nobody.Gid)))
 	equal(t, "mode after chown", lstatOf(t, f).Mode&0o7777, 0o755)
+	fifo, sub := filepath.Join(dir, "fifo"), filepath.Join(dir, "sub")
+	mustDo(t, unix.Mkfifo(fifo, 0o600))
+	mustDo(t, unix.Mkdir(sub, 0o700))
+	for path, want := range map[string]uint32{fifo: 0o755, sub: 0o6755} {
+		mustDo(t, unix.Chmod(path, 0o6755))
+		mustDo(t, unix.Chown(path, int(nobody.Uid), int(nobody.Gid)))
+		equal(t, "mode of "+filepath.Base(path)+" after chown", lstatOf(t, path).Mode&0o7777, want)
+	}
 }
 
 func (s *mountSuite) setGID(t *testing.T) {

@@ -83,7 +83,9 @@ func (b *vaultFS) dropWith(in *fuse.SetAttrIn, set *engine.SetAttr) error {
 	if err != nil {
 		return err
 	}
-	if mode := withoutSetID(a.Mode); a.IsRegular() && mode != a.Mode {
+	// FIFOs, sockets and devices lose the bits as well; what they mean on a
+	// directory is no privilege.
+	if mode := withoutSetID(a.Mode); !a.IsDir() && mode != a.Mode {
 		set.Mode = &mode
 	}
 	return nil
