@@ -32,12 +32,8 @@ build: deps-build ## Build bin/avfs
 	$(GO_BUILD) -o bin/ ./cmd/avfs
 
 .PHONY: test
-test: deps format vet ## Install what is missing and run the tests in short form, with the race detector but for libfuse and the process runner
-	$(GO_TEST) -race -short $$(go list -tags '$(TAGS)' ./... | grep -vE '/(cgofusefs|proxy/run)$$')
-	$(GO_TEST) -short -p 1 ./cgofusefs ./proxy/run
-
-.PHONY: test-long
-test-long: deps format vet ## Run all tests in full: crash loops, large files, many seeds
+test: deps format vet ## Install what is missing and run the tests: the short forms under the race detector, then all in full
+	$(GO_TEST) -race -short ./...
 	$(GO_TEST) ./...
 
 .PHONY: test-short

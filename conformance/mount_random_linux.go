@@ -5,6 +5,7 @@ import (
 	"errors"
 	"fmt"
 	"math/rand/v2"
+	"os"
 	"path/filepath"
 	"strings"
 	"testing"
@@ -18,11 +19,15 @@ var mountRandomTests = []mountTest{
 	{"random operations on one file", "caches, holes, mappings and clones must agree in any order", (*mountSuite).randomFile},
 }
 
+// envSoak asks for the longest form of tests that can run for as long as one likes.
+const envSoak = "AVFS_SOAK"
+
 // What one run of random operations does. Long runs are several, with other seeds,
 // so that each stays within a child's lifetime.
 const (
 	randomOps       = 10_000
-	randomRunsLong  = 100 // a million operations together
+	randomRunsLong  = 20
+	randomRunsSoak  = 100 // a million operations together
 	randomRunsShort = 2
 	randomMaxSize   = 600_000 // bytes: several chunks and a part of one
 	randomMaxIO     = 70_000
@@ -31,8 +36,11 @@ const (
 func (s *mountSuite) randomFile(t *testing.T) {
 	dir := s.dir(t)
 	runs := randomRunsLong
-	if testing.Short() || raceDetector {
+	switch {
+	case testing.Short() || raceDetector:
 		runs = randomRunsShort
+	case os.Getenv(envSoak) != "":
+		runs = randomRunsSoak
 	}
 	first := rand.Uint64() % 1_000_000
 	for i := range runs {
