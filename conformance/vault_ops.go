@@ -3,6 +3,7 @@ package conformance
 import (
 	"bytes"
 	"context"
+	"slices"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -207,6 +208,47 @@ func (r *modelRun) opAllocate(ctx context.Context, p *played) {
 	}
 	if mode&engine.AllocKeepSize == 0 && off+length > int64(len(th.data)) {
 		th.data = resize(th.data, off+length)
+	}
+}
+
+// opClone copies between two files, or inside of one, mostly so that chunks meet
+// chunks.
+func (r *modelRun) opClone(ctx context.Context, p *played) {
+	from := r.someHandle(ctx, p)
+	to := from
+	if r.rng.IntN(4) > 0 {
+		to = r.someHandle(ctx, p)
+	}
+	if from == nil || to == nil || !slices.Contains(p.handles, from) {
+		return // the first was closed to open the second
+	}
+	src, dst := p.thing(from), p.thing(to)
+	fromOff, off := r.anyOffset(int64(len(src.data))+1), r.anyOffset(modelMaxSize-1)
+	if r.rng.IntN(3) > 0 {
+		off = off/engine.ChunkSize*engine.ChunkSize + fromOff%engine.ChunkSize
+	}
+	if r.rng.IntN(3) > 0 {
+		off, fromOff = off/engine.ChunkSize*engine.ChunkSize, fromOff/engine.ChunkSize*engine.ChunkSize
+	}
+	length := min(1+r.anyOffset(4*engine.ChunkSize), modelMaxSize-off)
+	there := max(min(length, int64(len(src.data))-fromOff), 0)
+	var kind engine.Kind
+	switch {
+	case to.appnd:
+		kind = engine.BadHandle
+	case src == dst && off < fromOff+there && fromOff < off+there:
+		kind = engine.Invalid
+	}
+	r.note("%s clone %d off=%d from %d off=%d len=%d", p.name, to.ino, off, from.ino, fromOff, length)
+	n, err := to.f.CloneRange(ctx, off, from.f, fromOff, length)
+	if !r.want(err, kind) {
+		return
+	}
+	if n != there {
+		r.fatalf("cloned %d bytes of %d", n, there)
+	}
+	if n > 0 {
+		dst.data = write(dst.data, src.data[fromOff:fromOff+n], off)
 	}
 }
 

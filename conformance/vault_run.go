@@ -259,6 +259,7 @@ var modelOps = []struct {
 	{14, "write", (*modelRun).opWrite},
 	{6, "truncate", (*modelRun).opTruncate},
 	{5, "allocate", (*modelRun).opAllocate},
+	{6, "clone", (*modelRun).opClone},
 	{8, "read", (*modelRun).opRead},
 	{3, "seek", (*modelRun).opSeek},
 	{5, "mkdir", (*modelRun).opMkdir},
@@ -299,7 +300,7 @@ func (r *modelRun) operate(ctx context.Context, p *played) {
 // edit is operate with what changes files only.
 func (r *modelRun) edit(ctx context.Context, p *played) {
 	ops := []func(context.Context, *played){
-		r.opCreate, r.opWrite, r.opTruncate, r.opAllocate, r.opMkdir, r.opRmdir, r.opUnlink,
+		r.opCreate, r.opWrite, r.opTruncate, r.opAllocate, r.opClone, r.opMkdir, r.opRmdir, r.opUnlink,
 		r.opLink, r.opRename, r.opRename, r.opSymlink, r.opSetAttr, r.opXattr,
 	}
 	ops[r.rng.IntN(len(ops))](ctx, p)

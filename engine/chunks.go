@@ -361,16 +361,7 @@ func (c *chunkStore) ensure(tx kv.Writer, p *stored) error {
 
 // drop deletes a chunk that no tree refers to any more, unless it is shared.
 func (c *chunkStore) drop(tx kv.Writer, ref chunkRef) error {
-	var sum []byte
-	shared := false
-	err := tx.Scan(tableDigests, ref.digest[:], nil, func(k, row []byte) error {
-		id, s, ok := parseIndexRow(k, row)
-		if !ok || id != ref.id {
-			return nil
-		}
-		sum, shared = append([]byte(nil), k...), s
-		return kv.Stop
-	})
+	sum, shared, err := rowOf(tx, ref)
 	if err != nil || shared || sum == nil {
 		return err // without an index row it may have been stored twice: GC knows
 	}
@@ -378,4 +369,27 @@ func (c *chunkStore) drop(tx kv.Writer, ref chunkRef) error {
 		return err
 	}
 	return tx.Delete(tableChunks, kv.ID(ref.id))
+}
+
+// share marks a chunk as one that may have several references. Without an index row
+// that leads to it nothing deletes it but GC, and it needs no mark.
+func (c *chunkStore) share(tx kv.Writer, ref chunkRef) error {
+	sum, shared, err := rowOf(tx, ref)
+	if err != nil || shared || sum == nil {
+		return err
+	}
+	return tx.Put(tableDigests, sum, indexRow(sum, ref.id, true))
+}
+
+// rowOf finds the index row that leads to a chunk; sum is nil where none does.
+func rowOf(tx kv.Reader, ref chunkRef) (sum []byte, shared bool, err error) {
+	err = tx.Scan(tableDigests, ref.digest[:], nil, func(k, row []byte) error {
+		id, s, ok := parseIndexRow(k, row)
+		if !ok || id != ref.id {
+			return nil
+		}
+		sum, shared = append([]byte(nil), k...), s
+		return kv.Stop
+	})
+	return sum, shared, err
 }

@@ -4,6 +4,8 @@ import (
 	"bytes"
 	"context"
 	"errors"
+	"maps"
+	"slices"
 	"sort"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
@@ -13,11 +15,12 @@ import (
 // Bounds of one transaction of a commit; a commit that needs more writes its data
 // in earlier ones. Sizes are in bytes, well inside the limits of package kv.
 const (
-	groupBytes  = 4 << 20
-	groupChunks = 8_000
-	nodesBytes  = 3 << 20
-	doomedNodes = 5_000
-	doomedChunk = 2_000
+	groupBytes   = 4 << 20
+	groupChunks  = 8_000
+	nodesBytes   = 3 << 20
+	doomedNodes  = 5_000
+	doomedChunk  = 2_000
+	sharedChunks = 2_000
 )
 
 // commitRequest says what a commit must do beyond persisting what is pending.
@@ -130,6 +133,7 @@ type commit struct {
 	last    []*stored // the group that the final transaction writes
 	drop    doomed    // what the commit before left to delete
 	dead    doomed    // what this commit leaves
+	shared  map[uint64]chunkRef
 }
 
 // pending is one page to store.
@@ -165,6 +169,7 @@ func (v *Vault) freeze(req commitRequest) *commit {
 		return bytes.Compare(c.pages[i].key, c.pages[j].key) < 0
 	})
 	c.drop = v.takeDoomed()
+	c.shared, v.shared = v.shared, map[uint64]chunkRef{}
 	return c
 }
 
@@ -192,6 +197,9 @@ func (v *Vault) takeDoomed() doomed {
 func (c *commit) persist(ctx context.Context) error {
 	c.v.s.space.begin(c.content)
 	defer c.v.s.space.end(c.content)
+	if err := c.markShared(ctx); err != nil {
+		return err
+	}
 	if err := c.storePages(ctx); err != nil {
 		return err
 	}
@@ -277,6 +285,27 @@ func (c *commit) swap(tx kv.Writer) error {
 	}
 	c.next = rec
 	return s.putCounters(tx)
+}
+
+// markShared marks the chunks that got another reference. The mark may come before
+// the reference does, and stay without it: it only leaves the chunk to GC.
+func (c *commit) markShared(ctx context.Context) error {
+	refs := slices.Collect(maps.Values(c.shared))
+	slices.SortFunc(refs, func(a, b chunkRef) int { return bytes.Compare(a.digest[:], b.digest[:]) })
+	for part := range slices.Chunk(refs, sharedChunks) {
+		err := c.v.s.kv.Update(ctx, c.mode(false), func(tx kv.Writer) error {
+			for _, ref := range part {
+				if err := c.v.s.chunks.share(tx, ref); err != nil {
+					return err
+				}
+			}
+			return nil
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // storePages gives every page a chunk. All groups but the last are written at
@@ -457,6 +486,7 @@ func (c *commit) thaw(ctx context.Context, err error) {
 	}
 	v.doomed.nodes = append(v.doomed.nodes, c.drop.nodes...)
 	v.doomed.chunks = append(v.doomed.chunks, c.drop.chunks...)
+	maps.Copy(v.shared, c.shared)
 	if ctx.Err() == nil { // a caller that gave up says nothing about the store
 		v.failed = err
 	}

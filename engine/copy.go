@@ -19,7 +19,7 @@ func (v *Vault) MkdirAt(ctx context.Context, p string, perm uint32, o Owner) (At
 // Copy copies the file from to the path to, replacing a file that is there, and
 // with recursive a directory with everything below it, merging into a directory
 // that is there. Links are copied as links; modes, owners, times and extended
-// attributes are kept. Content that is stored already is not stored again.
+// attributes are kept. Content is shared, not stored again.
 func (v *Vault) Copy(ctx context.Context, from, to string, recursive bool) error {
 	a, err := resolve(ctx, v, from, !recursive)
 	if err != nil {
@@ -117,46 +117,11 @@ func (v *Vault) copyFile(ctx context.Context, a Attr, dir Ino, name string) erro
 	if err != nil {
 		return errors.Join(err, in.Close())
 	}
-	err = copyData(ctx, in, out, a.Size)
+	_, err = out.CloneRange(ctx, 0, in, 0, a.Size)
 	if err = errors.Join(err, in.Close(), out.Close()); err != nil {
 		return err
 	}
 	return v.copyAttrs(ctx, a, made.Ino)
-}
-
-// copyData copies size bytes, holes as holes.
-func copyData(ctx context.Context, in, out *File, size int64) error {
-	buf := make([]byte, 8*ChunkSize)
-	for off := int64(0); off < size; {
-		start, err := in.Seek(ctx, off, false)
-		if KindOf(err) == NoData {
-			break
-		}
-		if err != nil {
-			return err
-		}
-		end, err := in.Seek(ctx, start, true)
-		if err != nil {
-			return err
-		}
-		for off = start; off < end; {
-			n, err := in.ReadAt(ctx, buf[:min(int64(len(buf)), end-off)], off)
-			if err != nil {
-				return err
-			}
-			if n == 0 {
-				return nil // the source became shorter
-			}
-			if _, err := out.WriteAt(ctx, buf[:n], off); err != nil {
-				return err
-			}
-			off += int64(n)
-			if err := ctx.Err(); err != nil {
-				return err
-			}
-		}
-	}
-	return out.Truncate(ctx, size)
 }
 
 // copyAttrs gives ino the extended attributes, mode, owner and times of a.

@@ -92,7 +92,9 @@ func (s *Store) findLive(ctx context.Context, nodes, chunks *bitmap, rep *GCRepo
 	if err != nil {
 		return 0, 0, err
 	}
-	s.markOpen(chunks)
+	if err := s.markOpen(chunks); err != nil {
+		return 0, 0, err
+	}
 	if err := s.sweepDigests(ctx, *chunks); err != nil {
 		return 0, 0, err
 	}
@@ -120,16 +122,34 @@ func (s *Store) mark(ctx context.Context, root Root, nodes, chunks *bitmap) erro
 	})
 }
 
-// markOpen adds what only unlinked open files refer to. What was doomed is swept
-// like the rest.
-func (s *Store) markOpen(chunks *bitmap) {
+// markOpen adds what only unlinked open files refer to, and files that have got it
+// from those since the last commit. What was doomed is swept like the rest.
+func (s *Store) markOpen(chunks *bitmap) error {
 	for _, v := range s.allVaults() {
-		v.mu.RLock()
-		for id := range v.held {
-			chunks.add(id)
+		if err := v.markPending(chunks); err != nil {
+			return err
 		}
-		v.mu.RUnlock()
 	}
+	return nil
+}
+
+func (v *Vault) markPending(chunks *bitmap) (err error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	for id := range v.held {
+		chunks.add(id)
+	}
+	v.active.Scan(func(k string, value []byte) bool {
+		if k[keyHead-1] != kindChunk || value == nil {
+			return true
+		}
+		var ref chunkRef
+		if ref, err = decodeChunkRef(value); err == nil {
+			chunks.add(ref.id)
+		}
+		return err == nil
+	})
+	return err
 }
 
 // sweepBatch is how many rows one transaction of a sweep deletes.

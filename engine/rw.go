@@ -172,32 +172,11 @@ func (v *Vault) writePart(ctx context.Context, h *File, p []byte, off int64) (in
 	}
 	done := 0
 	err = pieces(p, off, func(index int64, in int, part []byte) error {
-		valid := int(min(max(n.size-index*ChunkSize, 0), ChunkSize))
-		all := in == 0 && len(part) >= valid
-		before, err := v.lengthOf(ctx, h.f, index)
-		if err != nil {
-			return err
+		err := v.writePiece(ctx, h.f, n, index, in, part)
+		if err == nil {
+			done += len(part)
 		}
-		if err := v.admitSize(n.size, off+int64(done+len(part))); err != nil {
-			return err
-		}
-		if err := v.admitBytes(int64(in + len(part) - before)); err != nil {
-			return err
-		}
-		pg, err := v.writable(ctx, h.f, index, !all)
-		if err != nil {
-			return err
-		}
-		if len(pg.data) == 0 && in == 0 {
-			v.setPage(pg, part)
-		} else {
-			v.extend(pg, in+len(part))
-			copy(pg.data[in:], part)
-		}
-		v.grow(h.f, n, int64(len(pg.data)-before))
-		done += len(part)
-		n.size = max(n.size, off+int64(done))
-		return nil
+		return err
 	})
 	if done > 0 {
 		n.mtime = v.s.now()
@@ -205,6 +184,37 @@ func (v *Vault) writePart(ctx context.Context, h *File, p []byte, off int64) (in
 		v.putInode(ino, n)
 	}
 	return done, err
+}
+
+// writePiece writes what lies in one chunk, from its byte in on. The caller puts the
+// record n.
+func (v *Vault) writePiece(ctx context.Context, f *file, n *inode, index int64, in int, part []byte) error {
+	valid := int(min(max(n.size-index*ChunkSize, 0), ChunkSize))
+	all := in == 0 && len(part) >= valid
+	before, err := v.lengthOf(ctx, f, index)
+	if err != nil {
+		return err
+	}
+	end := index*ChunkSize + int64(in+len(part))
+	if err := v.admitSize(n.size, end); err != nil {
+		return err
+	}
+	if err := v.admitBytes(int64(in + len(part) - before)); err != nil {
+		return err
+	}
+	pg, err := v.writable(ctx, f, index, !all)
+	if err != nil {
+		return err
+	}
+	if len(pg.data) == 0 && in == 0 {
+		v.setPage(pg, part)
+	} else {
+		v.extend(pg, in+len(part))
+		copy(pg.data[in:], part)
+	}
+	v.grow(f, n, int64(len(pg.data)-before))
+	n.size = max(n.size, end)
+	return nil
 }
 
 // grow accounts for allocated content. The caller puts the record n.

@@ -31,8 +31,9 @@ type Vault struct {
 	active     *overlay     // changes since the last freeze
 	frozen     *overlay     // changes that a commit is persisting; nil when none is
 	files      map[Ino]*file
-	held       map[uint64]int // chunks that unlinked open files refer to, and how often
-	doomed     doomed         // what the next commit may delete
+	held       map[uint64]int      // chunks that unlinked open files refer to, and how often
+	doomed     doomed              // what the next commit may delete
+	shared     map[uint64]chunkRef // what the next commit must mark as shared; see doubled
 	nextIno    uint64
 	count      int64 // inodes, the top directory not counted
 	bytes      int64 // allocated content of all inodes
@@ -70,7 +71,7 @@ func newVault(s *Store, rec vaultRecord) *Vault {
 	}
 	v := &Vault{
 		s: s, id: rec.ID, rec: rec, nextIno: rec.NextIno, count: rec.Count, bytes: rec.Bytes,
-		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, generation: asOpened,
+		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, shared: map[uint64]chunkRef{}, generation: asOpened,
 	}
 	v.committed.Store(asOpened)
 	return v
