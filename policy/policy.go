@@ -73,22 +73,24 @@ type ruleset struct {
 	rules       []*rule
 	byProg      map[string][]*rule // rules that name their programs exactly, by lower-case name
 	anyProg     []*rule            // the others
-	digest      string
+	digest      func() string
 }
 
 //go:embed default.yaml
 var defaultYAML []byte
 
+// loadDefault compiles what default.yaml says. To read it as YAML takes several
+// times as long as all the rest of a short command.
 var loadDefault = sync.OnceValue(func() *Policy {
-	p, err := Parse(defaultYAML)
-	if err != nil {
-		panic("policy: the embedded default does not parse: " + err.Error())
+	rules := make([]*rule, len(defaultSpecs))
+	for i, spec := range defaultSpecs {
+		rules[i] = compile(spec)
 	}
-	return p
+	return &Policy{sets: []*ruleset{newRuleset(defaultDef, defaultOpaque, rules)}}
 })
 
-// Default returns the policy that ships with avfs. A test holds that it parses
-// and that all examples in its rules come true.
+// Default returns the policy that ships with avfs. A test holds that it is the one
+// of DefaultYAML, and that all examples in its rules come true.
 func Default() *Policy { return loadDefault() }
 
 // DefaultYAML returns the text of the default policy, as a start for one's own.
@@ -109,7 +111,7 @@ func Combine(policies ...*Policy) *Policy {
 	return c
 }
 
-// newRuleset indexes the rules by program and fixes the digest.
+// newRuleset indexes the rules by program.
 func newRuleset(def, opaque Action, rules []*rule) *ruleset {
 	s := &ruleset{def: def, opaque: opaque, rules: rules, byProg: map[string][]*rule{}}
 	for _, r := range rules {
@@ -124,7 +126,7 @@ func newRuleset(def, opaque Action, rules []*rule) *ruleset {
 			s.anyProg = append(s.anyProg, r)
 		}
 	}
-	s.digest = s.computeDigest()
+	s.digest = sync.OnceValue(s.computeDigest)
 	return s
 }
 
@@ -153,11 +155,11 @@ func (s *ruleset) computeDigest() string {
 // same order have the same digest, whatever their comments and layout.
 func (p *Policy) Digest() string {
 	if len(p.sets) == 1 {
-		return p.sets[0].digest
+		return p.sets[0].digest()
 	}
 	h := sha256.New()
 	for _, s := range p.sets {
-		h.Write([]byte(s.digest))
+		h.Write([]byte(s.digest()))
 	}
 	return "sha256:" + hex.EncodeToString(h.Sum(nil))
 }
