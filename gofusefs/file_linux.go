@@ -2,6 +2,7 @@ package gofusefs
 
 import (
 	"errors"
+	"math"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/hanwen/go-fuse/v2/fuse"
@@ -205,13 +206,8 @@ func (b *vaultFS) Lseek(_ <-chan struct{}, in *fuse.LseekIn, out *fuse.LseekOut)
 	})
 }
 
-// Bounds of one copy_file_range; programs ask again for the rest.
-const (
-	copyBuffer = 1 << 20
-	copyMost   = 16 << 20
-)
-
-// CopyFileRange copies without the bytes passing through the kernel.
+// CopyFileRange copies without the bytes passing through the kernel, and shares what
+// both files can have together. A part that was copied before an error counts.
 func (b *vaultFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (written uint32, status fuse.Status) {
 	done := int64(0)
 	status = b.change(func() error {
@@ -226,27 +222,12 @@ func (b *vaultFS) CopyFileRange(_ <-chan struct{}, in *fuse.CopyFileRangeIn) (wr
 		if err := b.dropForWrite(to, 0); err != nil {
 			return err
 		}
-		done, err = b.copyRange(from.file, to.file, int64(in.OffIn), int64(in.OffOut), int64(min(in.Len, copyMost)))
+		length := min(in.Len, math.MaxInt32) // the answer must fit; the kernel asks for no more
+		done, err = to.file.CloneRange(b.own, int64(in.OffOut), from.file, int64(in.OffIn), int64(length))
 		return err
 	})
 	if done > 0 {
 		return uint32(done), fuse.OK
 	}
 	return 0, status
-}
-
-func (b *vaultFS) copyRange(from, to *engine.File, fromOff, toOff, length int64) (done int64, err error) {
-	buf := make([]byte, min(length, copyBuffer))
-	for done < length {
-		n, err := from.ReadAt(b.own, buf[:min(int64(len(buf)), length-done)], fromOff+done)
-		if err != nil || n == 0 {
-			return done, err
-		}
-		n, err = to.WriteAt(b.own, buf[:n], toOff+done)
-		done += int64(n)
-		if err != nil {
-			return done, err
-		}
-	}
-	return done, nil
 }
