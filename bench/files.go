@@ -175,7 +175,7 @@ type (
 func startRead(read reader, cold bool) starter {
 	return func(ctx context.Context, env *Env) (*Job, error) {
 		if cold {
-			if err := evict(env.Store); err != nil {
+			if err := Evict(env.Store); err != nil {
 				return nil, err
 			}
 		}

@@ -18,10 +18,10 @@ import (
 // Evicted says what this system does for a cold read, to follow "the store".
 const Evicted = "not in the system's cache"
 
-// evict makes the kernel forget what it has cached of the files at or below path.
+// Evict makes the kernel forget what it has cached of the files at or below path.
 // It needs no privilege and leaves everything else cached, unlike drop_caches. It
 // fails where pages stay, because the figure would not be a cold one.
-func evict(path string) error {
+func Evict(path string) error {
 	return filepath.WalkDir(path, func(p string, e fs.DirEntry, err error) error {
 		if err != nil || !e.Type().IsRegular() {
 			return err

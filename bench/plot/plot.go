@@ -36,17 +36,18 @@ const (
 	right      = 90 // room for a value beside the longest bar
 	charWidth  = 6.6
 	legendSkip = 30
+	legendLine = 18
 )
 
 // colours can be told apart with any colour vision (Okabe and Ito).
-var colours = [...]string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999"}
+var colours = [...]string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999", "#56B4E9", "#D55E00", "#000000", "#F0E442"}
 
 // SVG returns the picture. Where the values span more than a decade the axis is
 // logarithmic and says so.
 func (c Chart) SVG() []byte {
 	var b strings.Builder
 	left := c.labelWidth()
-	height := top + bottom
+	height := c.top() + bottom
 	for _, g := range c.Groups {
 		height += groupGap + barHeight*present(g)
 	}
@@ -57,7 +58,7 @@ func (c Chart) SVG() []byte {
 	text(&b, 12, 22, `font-size="15" font-weight="bold"`, c.Title)
 	c.legend(&b)
 	c.grid(&b, ax, height)
-	y := float64(top)
+	y := float64(c.top())
 	for _, g := range c.Groups {
 		y = c.group(&b, ax, g, left, y)
 	}
@@ -82,12 +83,33 @@ func (c Chart) labelWidth() float64 {
 	return 24 + charWidth*float64(longest)
 }
 
+// legendPlaces is where the names of the series stand, in lines as wide as the picture.
+func (c Chart) legendPlaces() (places []struct{ x, y float64 }) {
+	x, y := 12.0, 34.0
+	for _, name := range c.Series {
+		w := 16 + charWidth*float64(len(name))
+		if x+w > width && x > 12 {
+			x, y = 12, y+legendLine
+		}
+		places = append(places, struct{ x, y float64 }{x, y})
+		x += legendSkip + w
+	}
+	return places
+}
+
+// top is where the first group begins.
+func (c Chart) top() int {
+	places := c.legendPlaces()
+	if len(places) == 0 {
+		return top
+	}
+	return top + int(places[len(places)-1].y-places[0].y)
+}
+
 func (c Chart) legend(b *strings.Builder) {
-	x := 12.0
-	for i, name := range c.Series {
-		fmt.Fprintf(b, `<rect x="%.0f" y="34" width="11" height="11" fill="%s"/>`+"\n", x, colours[i%len(colours)])
-		text(b, x+16, 44, "", name)
-		x += legendSkip + 16 + charWidth*float64(len(name))
+	for i, at := range c.legendPlaces() {
+		fmt.Fprintf(b, `<rect x="%.0f" y="%.0f" width="11" height="11" fill="%s"/>`+"\n", at.x, at.y, colours[i%len(colours)])
+		text(b, at.x+16, at.y+10, "", c.Series[i])
 	}
 }
 
@@ -116,7 +138,7 @@ func (c Chart) grid(b *strings.Builder, ax axis, height int) {
 	base := float64(height - bottom)
 	for _, v := range ax.ticks() {
 		x := ax.at(v)
-		fmt.Fprintf(b, `<path d="M%.1f %dV%.1f" stroke="#dddddd"/>`+"\n", x, top-6, base)
+		fmt.Fprintf(b, `<path d="M%.1f %dV%.1f" stroke="#dddddd"/>`+"\n", x, c.top()-6, base)
 		text(b, x, base+15, `text-anchor="middle" font-size="11" fill="#555555"`, c.Format(v))
 	}
 	unit := c.Unit

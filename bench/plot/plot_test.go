@@ -40,6 +40,25 @@ func TestSVG(t *testing.T) {
 	}
 }
 
+// TestLegend checks that many names take a second line, that nothing of it is cut
+// off, and that the bars begin below it.
+func TestLegend(t *testing.T) {
+	c := chart(1)
+	one := c.top()
+	for range 9 {
+		c.Series = append(c.Series, "a rather long name")
+	}
+	places := c.legendPlaces()
+	for i, at := range places {
+		if end := at.x + 16 + charWidth*float64(len(c.Series[i])); end > width {
+			t.Errorf("name %d ends at %g of %d", i, end, width)
+		}
+	}
+	if last := places[len(places)-1]; last.y == places[0].y || c.top() <= one || float64(c.top()) < last.y+11 {
+		t.Errorf("the legend ends at %g, the bars begin at %d", last.y, c.top())
+	}
+}
+
 // TestAxis checks both kinds of axes at their ends.
 func TestAxis(t *testing.T) {
 	for _, c := range []struct {

@@ -1,10 +1,12 @@
-// Benchreport runs every workload of package bench on every back end of this build
+// Benchreport runs every workload of package bench on every back end of this build,
+// and the mount workloads on every file system that this machine offers,
 // and writes RESULTS.md with its plots, results.jsonl, and results.txt, which
 // benchstat reads (benchstat -col /backend results.txt).
 //
 // The back ends take turns: each round runs each workload on one after the other,
 // and begins with another one each time. A sample is a process of its own, on its
-// own copy of the store. Run it from the top of the repository.
+// own copy of the store. So do the file systems, each with a server of its own, on
+// trees that are new in every round. Run it from the top of the repository.
 package main
 
 import (
@@ -18,6 +20,7 @@ import (
 	"regexp"
 
 	"github.com/agentvfs/avfs/bench"
+	"github.com/agentvfs/avfs/bench/memfs"
 )
 
 // options are the flags.
@@ -26,11 +29,19 @@ type options struct {
 	runs   int
 	short  bool
 	only   *regexp.Regexp
+	skip   *regexp.Regexp // nil skips nothing
 	out    string
 	dir    string
 	avfs   string
 	note   string
 	from   string
+
+	profiles string // folder for profiles; empty: none
+}
+
+// wants reports whether the flags ask for what has this name.
+func (o *options) wants(name string) bool {
+	return o.only.MatchString(name) && (o.skip == nil || !o.skip.MatchString(name))
 }
 
 func main() {
@@ -38,6 +49,11 @@ func main() {
 	defer stop()
 	if len(os.Args) == 2 && os.Args[1] == sampleCommand {
 		exit(child(ctx, os.Stdin, os.Stdout))
+	}
+	if len(os.Args) == 3 && os.Args[1] == memoryCommand {
+		stop() // the mount's end ends it, not an interrupt that its users get too
+		signal.Ignore(os.Interrupt)
+		exit(memfs.Serve(os.Args[2], func() { fmt.Println("mounted") }))
 	}
 	opts, err := parse(os.Args[1:])
 	if err != nil {
@@ -59,23 +75,41 @@ func exit(err error) {
 func parse(args []string) (*options, error) {
 	o := &options{}
 	f := flag.NewFlagSet("benchreport", flag.ContinueOnError)
-	f.IntVar(&o.rounds, "rounds", 5, "rounds over the back ends")
+	f.IntVar(&o.rounds, "rounds", 0, "rounds over the back ends and file systems; 5, or 2 in a short run")
 	f.IntVar(&o.runs, "runs", 50, "runs of each command of the command line")
 	f.BoolVar(&o.short, "short", false, "small sizes only")
-	only := f.String("only", "", "run only what matches this `regexp`")
+	only := f.String("only", "", "run only what matches this `regexp`, such as mount")
+	skip := f.String("skip", "", "leave out what matches this `regexp`, such as mount")
 	f.StringVar(&o.out, "out", "bench", "`folder` for the report")
 	f.StringVar(&o.dir, "dir", "", "`folder` on the disk to measure; the system's folder for temporary files")
 	f.StringVar(&o.avfs, "avfs", filepath.Join("bin", "avfs"), "the avfs `program` to measure")
 	f.StringVar(&o.note, "note", "", "a `sentence` for the header")
+	f.StringVar(&o.profiles, "profiles", "", "`folder` for CPU profiles of the vaults' servers in the first round of the mount workloads")
 	f.StringVar(&o.from, "from", "", "measure nothing, write the report from this results.jsonl `file`")
 	if err := f.Parse(args); err != nil {
 		return nil, err
 	}
-	re, err := regexp.Compile(*only)
-	if err != nil {
+	var err error
+	if o.only, err = regexp.Compile(*only); err != nil {
 		return nil, fmt.Errorf("-only: %w", err)
 	}
-	o.only = re
+	if *skip != "" {
+		if o.skip, err = regexp.Compile(*skip); err != nil {
+			return nil, fmt.Errorf("-skip: %w", err)
+		}
+	}
+	if o.rounds == 0 {
+		o.rounds = 5
+		if o.short {
+			o.rounds = 2
+		}
+	}
+	if o.avfs, err = filepath.Abs(o.avfs); err != nil {
+		return nil, err
+	}
+	if err := o.ensureProfiles(); err != nil {
+		return nil, err
+	}
 	if f.NArg() > 0 || o.rounds < 1 || o.runs < 1 {
 		f.Usage()
 		return nil, errors.New("no arguments, and at least one round and run")

@@ -3,19 +3,28 @@ package main
 import (
 	"fmt"
 	"math"
+	"slices"
 	"strings"
 )
 
 // markdown writes the report.
 func markdown(res *Results, sections []*section) []byte {
 	var b strings.Builder
-	b.WriteString("# Back ends side by side\n\n")
+	b.WriteString("# Side by side\n\n")
 	b.WriteString("<!-- written by \"make bench\"; edits are lost -->\n\n")
 	header(&b, res)
 	method(&b, res)
-	summary(&b, res, sections)
-	for _, s := range sections {
+	mounts := slices.IndexFunc(sections, func(s *section) bool { return s.mounts })
+	if mounts < 0 {
+		mounts = len(sections)
+	}
+	summary(&b, res, sections[:mounts])
+	mountSummary(&b, res, sections[mounts:])
+	for _, s := range sections[:mounts] {
 		s.markdown(&b, res.Backends)
+	}
+	for _, s := range sections[mounts:] {
+		s.mountMarkdown(&b)
 	}
 	if len(res.Failures) > 0 {
 		b.WriteString("## Failed samples\n\n")
@@ -77,35 +86,37 @@ Memory is the peak of resident memory, which includes the pages of mapped files.
 // summary gives one ratio for each section: less than 1 is less time or space.
 func summary(b *strings.Builder, res *Results, sections []*section) {
 	others := res.Backends[1:]
-	if len(others) == 0 {
+	if len(others) == 0 || len(sections) == 0 {
 		return
 	}
-	fmt.Fprintf(b, "## In short\n\nGeometric means of the ratios to %s; below 1 is faster or smaller. In brackets: rows in which it is clearly better, and clearly worse.\n\n|", res.Backends[0])
+	fmt.Fprintf(b, "## Back ends in short\n\nGeometric means of the ratios to %s; below 1 is faster or smaller. In brackets: rows in which it is clearly better, and clearly worse.\n\n|", res.Backends[0])
 	fmt.Fprintf(b, " | rows | %s |\n|---|---|%s\n", strings.Join(others, " | "), strings.Repeat("---|", len(others)))
 	for _, s := range sections {
 		fmt.Fprintf(b, "| %s | %d |", s.title, len(s.rows))
 		for i := range others {
-			fmt.Fprintf(b, " %s |", s.mean(i+1))
+			fmt.Fprintf(b, " %s |", s.mean(i+1, 0))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
 }
 
-func (s *section) mean(column int) string {
+// mean is the geometric mean of a column's ratios to another one.
+func (s *section) mean(column, to int) string {
 	sum, n, better, worse := 0.0, 0, 0, 0
 	for _, r := range s.rows {
-		base, c := r.cells[0], r.cells[column]
+		base, c := r.cells[to], r.cells[column]
 		if base.missing() || c.missing() {
 			continue
 		}
-		sum += math.Log(c.median / base.median)
+		q := s.quotient(c, base)
+		sum += math.Log(q)
 		n++
 		switch {
 		case !c.apart(base):
-		case c.median < base.median:
+		case q < 1:
 			better++
-		case c.median > base.median:
+		case q > 1:
 			worse++
 		}
 	}
@@ -113,6 +124,14 @@ func (s *section) mean(column int) string {
 		return ""
 	}
 	return fmt.Sprintf("%.2f (%d, %d)", math.Exp(sum/float64(n)), better, worse)
+}
+
+// quotient is the ratio of two figures, below 1 where c is the better one.
+func (s *section) quotient(c, base cell) float64 {
+	if s.unit == rateUnit {
+		return base.median / c.median
+	}
+	return c.median / base.median
 }
 
 func (s *section) markdown(b *strings.Builder, backends []string) {
@@ -131,11 +150,16 @@ func (s *section) markdown(b *strings.Builder, backends []string) {
 			fmt.Fprintf(b, " %s |", c)
 		}
 		for i := 1; i < len(backends); i++ {
-			fmt.Fprintf(b, " %s |", ratio(r.cells[i], r.cells[0]))
+			fmt.Fprintf(b, " %s |", s.ratio(r.cells[i], r.cells[0]))
 		}
 		b.WriteString("\n")
 	}
 	b.WriteString("\n")
+	s.notes(b)
+}
+
+// notes says what each row is about.
+func (s *section) notes(b *strings.Builder) {
 	last := ""
 	for _, r := range s.rows {
 		if r.what != last {
@@ -157,11 +181,11 @@ func (c cell) String() string {
 	return fmt.Sprintf("%s (%s-%s)", number(c.median), number(c.min), number(c.max))
 }
 
-func ratio(c, base cell) string {
+func (s *section) ratio(c, base cell) string {
 	if c.missing() || base.missing() {
 		return "-"
 	}
-	r := fmt.Sprintf("%.2f", c.median/base.median)
+	r := fmt.Sprintf("%.2f", s.quotient(c, base))
 	if !c.apart(base) && c != base {
 		r = "~" + r
 	}

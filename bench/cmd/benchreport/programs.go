@@ -38,7 +38,7 @@ func (r *runner) programs(ctx context.Context) error {
 		{execWarm, r.execs(execWarm)}, {execCold, r.execs(execCold)}, {listBig, r.lists},
 		{embedSize, r.binaries(embedSize, "./bench/embed", "")}, {avfsSize, r.binaries(avfsSize, "./cmd/avfs", "fuse3")},
 	} {
-		if !r.opts.only.MatchString(p.name) {
+		if !r.opts.wants(p.name) {
 			continue
 		}
 		r.log("%s", p.name)
@@ -55,21 +55,18 @@ func (r *runner) programs(ctx context.Context) error {
 // home is one back end's AVFS_HOME, with a vault in it.
 type home struct {
 	avfs, backend, dir, vault string
-	linger                    string // AVFS_LINGER
+	linger                    string   // AVFS_LINGER
+	env                       []string // more variables
 }
 
 // homes makes one for each back end.
 func (r *runner) homes(ctx context.Context, name, vault, linger string) ([]home, error) {
-	avfs, err := filepath.Abs(r.opts.avfs)
-	if err != nil {
-		return nil, err
-	}
-	if _, err := os.Stat(avfs); err != nil {
+	if _, err := os.Stat(r.opts.avfs); err != nil {
 		return nil, fmt.Errorf("the avfs program is missing (make build): %w", err)
 	}
 	var homes []home
 	for _, backend := range r.res.Backends {
-		h := home{avfs: avfs, backend: backend, vault: vault, linger: linger, dir: filepath.Join(r.dir, "home-"+name+"-"+backend)}
+		h := home{avfs: r.opts.avfs, backend: backend, vault: vault, linger: linger, dir: filepath.Join(r.dir, "home-"+name+"-"+backend)}
 		if _, err := h.run(ctx, "vault", "create", vault, "--backend", backend); err != nil {
 			return nil, err
 		}
@@ -80,9 +77,23 @@ func (r *runner) homes(ctx context.Context, name, vault, linger string) ([]home,
 
 // run runs avfs and returns how long the whole process took.
 func (h home) run(ctx context.Context, args ...string) (time.Duration, error) {
+	return timed(h.command(ctx, args...))
+}
+
+// print runs avfs and returns what it printed.
+func (h home) print(ctx context.Context, args ...string) ([]byte, error) {
+	var out bytes.Buffer
+	cmd := h.command(ctx, args...)
+	cmd.Stdout = &out
+	_, err := timed(cmd)
+	return out.Bytes(), err
+}
+
+func (h home) command(ctx context.Context, args ...string) *exec.Cmd {
 	cmd := exec.CommandContext(ctx, h.avfs, args...)
 	cmd.Env = append(os.Environ(), "AVFS_HOME="+h.dir, "AVFS_LINGER="+h.linger, "AVFS_VAULT="+h.vault)
-	return timed(cmd)
+	cmd.Env = append(cmd.Env, h.env...)
+	return cmd
 }
 
 func timed(cmd *exec.Cmd) (time.Duration, error) {

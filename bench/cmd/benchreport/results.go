@@ -17,7 +17,8 @@ import (
 // Results is all that was measured.
 type Results struct {
 	Host     Host           `json:"host"`
-	Backends []string       `json:"backends"` // the first one is what ratios refer to
+	Backends []string       `json:"backends"`          // the first one is what ratios refer to
+	Targets  []Target       `json:"targets,omitempty"` // of the mount workloads; ratios refer to the first two
 	Rounds   int            `json:"rounds"`
 	Runs     int            `json:"runs"`
 	Short    bool           `json:"short"`

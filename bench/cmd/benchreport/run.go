@@ -31,7 +31,10 @@ func (r *runner) all(ctx context.Context) error {
 			return err
 		}
 	}
-	return r.programs(ctx)
+	if err := r.programs(ctx); err != nil {
+		return err
+	}
+	return r.mounts(ctx)
 }
 
 func (r *runner) log(format string, args ...any) {
@@ -41,7 +44,7 @@ func (r *runner) log(format string, args ...any) {
 // round runs each workload at each size on each back end once.
 func (r *runner) round(ctx context.Context, round int) error {
 	for _, w := range bench.All() {
-		if !r.opts.only.MatchString(w.Name) {
+		if !r.opts.wants(w.Name) {
 			continue
 		}
 		if w.Untimed && round > 0 {

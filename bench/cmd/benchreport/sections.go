@@ -12,8 +12,9 @@ import (
 // section is a part of the report: one table and one picture.
 type section struct {
 	title   string
-	unit    string   // "ms" or "MB"
-	columns []string // back ends, then what they are compared with besides
+	unit    string   // "ms", "MB", or "MB/s", of which more is better
+	columns []string // back ends, then what they are compared with besides; or file systems
+	mounts  bool     // the columns are file systems, and ratios refer to the first two
 	rows    []row
 }
 
@@ -64,7 +65,7 @@ func sectionsOf(res *Results) []*section {
 	for _, s := range all {
 		s.dropEmptyColumns(len(res.Backends))
 	}
-	return all
+	return append(all, mountSections(res)...)
 }
 
 type adder = func(title, unit string, peers []string, r row, samples func(column string) cell)
@@ -174,6 +175,9 @@ func sizeLabel(n int, unit string) string {
 
 // chartOf draws a section.
 func chartOf(s *section) plot.Chart {
+	if s.mounts {
+		return mountChart(s)
+	}
 	c := plot.Chart{Title: s.title, Unit: s.unit, Series: s.columns, Format: number}
 	for _, r := range s.rows {
 		g := plot.Group{Label: strings.TrimSpace(r.name + "  " + r.size)}
