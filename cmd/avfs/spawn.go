@@ -198,5 +198,7 @@ func serveStore(ctx context.Context, path string, listening func()) error {
 	if err != nil {
 		return err
 	}
-	return w.Serve(ctx, path, workspace.ServeOptions{Linger: linger, Ready: listening})
+	return profileOwner(func() error {
+		return w.Serve(ctx, path, workspace.ServeOptions{Linger: linger, Ready: listening})
+	})
 }
