@@ -64,7 +64,7 @@ ci: ## Exactly what CI runs
 	@$(MAKE) --no-print-directory test
 
 .PHONY: bench
-bench: deps build ## Compare the back ends side by side; writes bench/RESULTS.md (BENCHFLAGS=-short)
+bench: deps deps-bench build ## Compare back ends, and mounts with other file systems; writes bench/RESULTS.md (BENCHFLAGS='-short -only mount')
 	go run -tags '$(TAGS)' ./bench/cmd/benchreport -avfs bin/avfs $(BENCHFLAGS)
 
 .PHONY: benchmarks
@@ -91,6 +91,10 @@ deps: ## Install what the tests need
 .PHONY: deps-demo
 deps-demo: ## Install what the demo needs
 	@scripts/install-deps demo
+
+.PHONY: deps-bench
+deps-bench: ## Install the file systems that mounts are compared with, where that is possible
+	@scripts/install-deps bench || echo 'the report will name what is missing' >&2
 
 .PHONY: deps-build
 deps-build: ## Install what a build and a mount need
