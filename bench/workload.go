@@ -6,6 +6,11 @@
 // each sample in a process of its own, in rounds over the back ends, and writes
 // RESULTS.md.
 //
+// A MountWorkload is what programs do in a directory, whatever file system that is
+// on. The command alone runs them, on the disk, on a file system in memory (package
+// memfs), on vaults with each driver and back end, and on other file systems of this
+// kind where they are installed.
+//
 // # Durability
 //
 // The databases' defaults differ, so a figure without its durability says nothing.
