@@ -239,14 +239,17 @@ func (p *place) cool(ctx context.Context) error {
 // closeTime bounds the unmount, also of a run that was interrupted.
 const closeTime = time.Minute
 
-// close unmounts and removes everything.
+// close unmounts and removes everything. What does not unmount, or was interrupted
+// while it mounted, is detached: nobody may remove files through it.
 func (p *place) close(ctx context.Context) error {
 	ctx, stop := context.WithTimeout(context.WithoutCancel(ctx), closeTime)
 	defer stop()
+	var err error
 	if p.unmount != nil {
-		if err := p.unmount(ctx); err != nil {
-			return fmt.Errorf("%s stays mounted: %w", p.point, err) // and its files are not ours to remove
-		}
+		err = p.unmount(ctx)
 	}
-	return os.RemoveAll(filepath.Dir(p.data))
+	if p.target.mount != nil && (p.unmount == nil || err != nil) {
+		_ = mountpoint.Detach(ctx, p.point, true) // it may not be mounted at all
+	}
+	return errors.Join(err, os.RemoveAll(filepath.Dir(p.data)))
 }
