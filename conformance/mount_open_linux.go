@@ -20,6 +20,7 @@ var mountOpenTests = []mountTest{
 	{"write, close, reopen", "the size and content after close are what the next open finds", (*mountSuite).reopen},
 	{"fsync survives power loss", "databases and editors order their writes by fsync", (*mountSuite).fsyncDurable},
 	{"a failed save is told", "a program that is not told that its data was lost deletes the original", (*mountSuite).failedSave},
+	{"a failed read is told", "what cannot be read must not reach a program as zeros", (*mountSuite).failedRead},
 	{"a restore cuts off old handles", "a server that goes on writing must not write into the restored tree", (*mountSuite).staleHandle},
 }
 
@@ -128,6 +129,35 @@ func (s *mountSuite) failedSave(t *testing.T) {
 	wantFile(t, f, "lost")
 }
 
+func (s *mountSuite) failedRead(t *testing.T) {
+	ctx := t.Context()
+	db := memkv.New(engine.Tables()...)
+	store, err := engine.Create(ctx, db, repairOptions())
+	mustDo(t, err)
+	t.Cleanup(func() { mustDo(t, store.Close()) })
+	v, err := store.CreateVault(ctx, "work")
+	mustDo(t, err)
+	_, err = v.WriteFile(ctx, "/f", strings.NewReader(repairText(1)+strings.Repeat("-", 300_000)), &engine.WriteOptions{})
+	mustDo(t, err)
+	mustDo(t, v.Sync(ctx))
+	n, err := spoil(ctx, db, storedTable("chunks"), 1, func(v []byte) int { return len(v) / 2 })
+	if err != nil || n == 0 {
+		t.Fatalf("%d chunks, %v", n, err)
+	}
+	point := s.mount(t, v)
+	f := filepath.Join(point, "f")
+	for range 2 { // the second time nothing may have stayed in a cache
+		got, err := os.ReadFile(f)
+		wantErrno(t, "read the whole file", err, unix.EIO)
+		equal(t, "bytes read", len(got), 0)
+		_, err = unix.Pread(openFD(t, f, unix.O_RDONLY, 0), make([]byte, 4096), 200_000)
+		wantErrno(t, "read a page", err, unix.EIO)
+	}
+	if out := shellIn(t, point, "cat f > /dev/null && echo fine"); !strings.Contains(out, "Input/output error") {
+		t.Errorf("cat: %q", out)
+	}
+}
+
 func (s *mountSuite) staleHandle(t *testing.T) {
 	point, v, _ := s.alone(t, nil)
 	f := filepath.Join(point, "log")
@@ -143,9 +173,15 @@ func (s *mountSuite) staleHandle(t *testing.T) {
 		}
 		t.Fatal(err)
 	}
+	// The old handle is asked first: what it gets must not stay in a cache that
+	// other readers see.
+	var errno syscall.Errno
+	_, err = unix.Pread(fd, make([]byte, 10), 0)
+	if !errors.As(err, &errno) || errno != unix.ESTALE && errno != unix.EBADF {
+		t.Errorf("a read after the restore: %v, want ESTALE", err)
+	}
 	wantFile(t, f, "a")
 	_, err = unix.Write(fd, []byte("late"))
-	var errno syscall.Errno
 	if !errors.As(err, &errno) || errno != unix.ESTALE && errno != unix.EBADF {
 		t.Errorf("a write after the restore: %v, want ESTALE", err)
 	}

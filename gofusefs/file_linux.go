@@ -90,7 +90,9 @@ func (b *vaultFS) Read(_ <-chan struct{}, in *fuse.ReadIn, p []byte) (result fus
 			return err
 		}
 		n, err := h.file.ReadAt(b.own, p, int64(in.Offset))
-		result = fuse.ReadResultData(p[:n])
+		if err == nil { // the library takes a result for success, whatever the status says
+			result = fuse.ReadResultData(p[:n])
+		}
 		return err
 	})
 	return result, status
