@@ -48,7 +48,7 @@ func (s *Store) forkFrom(ctx context.Context, v *Vault, root Root, files, bytes 
 	rec := vaultRecord{
 		Name: dst, Parent: pinned.Name, ForkedFrom: root, CreatedAt: s.opts.Clock().UTC(), Root: root,
 		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: files, Bytes: bytes,
-		Quota: pinned.Quota,
+		Quota: pinned.Quota, Retention: pinned.Retention,
 	}
 	fork, err := s.addVault(rec, func(f *Vault) error {
 		return s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {

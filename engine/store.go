@@ -22,12 +22,19 @@ var (
 	tableDigests     = kv.Table{Name: "digests"}
 	tableCheckpoints = kv.Table{Name: "checkpoints", Text: true}
 	tableTimeline    = kv.Table{Name: "timeline", Text: true}
+	tableUnfinished  = kv.Table{Name: "unfinished", Text: true}
 	tableAudit       = kv.Table{Name: "audit", IDs: true, Text: true}
 )
 
 // Tables lists the tables that a back end must open for the engine.
 func Tables() []kv.Table {
-	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline, tableAudit}
+	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline, tableUnfinished, tableAudit}
+}
+
+// rowTables lists the tables whose rows belong to a vault and name roots that must
+// stay. Their keys are those of rowKey.
+func rowTables() []kv.Table {
+	return []kv.Table{tableCheckpoints, tableTimeline, tableUnfinished}
 }
 
 // FormatVersion is the version of everything that the engine writes.
@@ -45,6 +52,9 @@ type Options struct {
 	DirtyBytes int64
 	// CacheBytes bounds the cached nodes and chunks, each, in bytes; 0 is 32 MiB.
 	CacheBytes int64
+	// Retention is the rule of vaults that have none of their own; nil is
+	// DefaultRetention.
+	Retention *Retention
 }
 
 const (
@@ -83,6 +93,9 @@ type Store struct {
 
 	// The newest ids handed out; a commit persists them with what uses them.
 	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent, lastAudit atomic.Uint64
+
+	lastUnfinished atomic.Uint64 // need only be new among the records that are there
+	left           []*Unfinished // by the process that had the store before; set at open
 
 	dirty   atomic.Int64 // bytes of unsaved content over all vaults
 	buffers sync.Pool    // of *[]byte with copyBytes bytes
@@ -180,7 +193,7 @@ func (s *Store) load(ctx context.Context) error {
 		s.lastCheckpoint.Store(c.Checkpoint)
 		s.lastEvent.Store(c.Event)
 		s.lastAudit.Store(c.Audit)
-		return tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
+		err = tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
 			var rec vaultRecord
 			if err := parseJSON(tableVaults, k, value, &rec); err != nil {
 				return err
@@ -188,6 +201,10 @@ func (s *Store) load(ctx context.Context) error {
 			s.vaults[rec.Name] = newVault(s, rec)
 			return nil
 		})
+		if err != nil {
+			return err
+		}
+		return s.loadUnfinished(tx)
 	})
 }
 
@@ -344,7 +361,7 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 	s.mu.Lock()
 	delete(s.vaults, name)
 	s.mu.Unlock()
-	for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
+	for _, t := range rowTables() {
 		for more := true; more && err == nil; {
 			err = s.kv.Update(ctx, mode, func(tx kv.Writer) error {
 				var err error

@@ -8,7 +8,8 @@ import (
 )
 
 // Event is one entry of a vault's timeline: what changed its root, and the root
-// before and after. Both stay readable while the entry is there.
+// before and after. Both stay readable while the entry is there, which the vault's
+// Retention decides.
 type Event struct {
 	Seq     uint64    `json:"seq"` // strictly increasing within the store
 	VaultID uint64    `json:"vault_id"`
@@ -38,15 +39,18 @@ const (
 func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Event, error) {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
-	ev, err := v.recordLocked(ctx, ev, audit)
+	ev, err := v.recordLocked(ctx, ev, audit, func(kv.Writer) error { return nil })
 	if err != nil {
 		return ev, wrap(err, "record "+ev.Cause, v.Name())
 	}
+	v.pruneRecorded(ctx)
 	v.s.unpin(ev.Before)
 	return ev, nil
 }
 
-func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry) (Event, error) {
+// recordLocked is Record for a caller that holds commitMu, and does also in the same
+// transaction.
+func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry, also func(tx kv.Writer) error) (Event, error) {
 	ev = v.stamp(ev)
 	for i := range audit {
 		audit[i] = v.s.stampAudit(audit[i])
@@ -59,6 +63,9 @@ func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry) 
 				return err
 			}
 		}
+		if err := also(tx); err != nil {
+			return err
+		}
 		return putJSON(tx, tableTimeline, eventKey(v.id, ev.Seq), ev)
 	}})
 	return ev, err
@@ -68,10 +75,11 @@ func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry) 
 const maxCommand = 64 << 10
 
 // stamp fills in what the engine knows of an event, and cuts off a command that is
-// too long to keep.
+// too long to keep. The caller holds commitMu.
 func (v *Vault) stamp(ev Event) Event {
 	ev.Command = shortened(ev.Command)
 	ev.Seq = v.s.lastEvent.Add(1)
+	v.recorded = ev.Seq
 	ev.VaultID = v.id
 	ev.At = v.s.opts.Clock().UTC()
 	return ev
@@ -109,33 +117,4 @@ func eachEvent(tx kv.Reader, vault uint64, fn func(Event) error) error {
 		}
 		return fn(ev)
 	})
-}
-
-// PruneTimeline deletes the events older than before, except the newest keep, and
-// returns how many there were. GC frees what only they kept. An event that is gone
-// cannot be undone.
-func (v *Vault) PruneTimeline(ctx context.Context, keep int, before time.Time) (pruned int, err error) {
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
-	if err := v.open(); err != nil {
-		return 0, wrap(err, "prune timeline", v.Name())
-	}
-	var gone [][]byte
-	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
-		gone = nil
-		seen := 0
-		return eachEvent(tx, v.id, func(ev Event) error {
-			if seen++; seen > keep && ev.At.Before(before) {
-				gone = append(gone, eventKey(v.id, ev.Seq))
-			}
-			return nil
-		})
-	})
-	for len(gone) > 0 && err == nil {
-		n := min(len(gone), deleteBatch)
-		if err = v.s.deleteKeys(ctx, tableTimeline, gone[:n]); err == nil {
-			gone, pruned = gone[n:], pruned+n
-		}
-	}
-	return pruned, wrap(err, "prune timeline", v.Name())
 }

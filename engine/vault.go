@@ -22,6 +22,7 @@ type Vault struct {
 	// checkpoints, restores. It is the first lock to take.
 	commitMu sync.Mutex
 	replaced []Change // what watchers are told when commitMu is given back; guarded by it
+	recorded uint64   // the event added under commitMu, until pruneRecorded; guarded by it
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably
@@ -50,19 +51,20 @@ type Vault struct {
 
 // vaultRecord is the persistent form of a vault.
 type vaultRecord struct {
-	ID          uint64    `json:"id"`
-	Name        string    `json:"name"`
-	Parent      string    `json:"parent,omitempty"`
-	ForkedFrom  Root      `json:"forked_from"`
-	CreatedAt   time.Time `json:"created_at"`
-	Root        Root      `json:"root"`
-	NodeMark    uint64    `json:"node_mark"`  // this tree alone refers to nodes above it
-	ChunkMark   uint64    `json:"chunk_mark"` // likewise for chunks, unless they are shared
-	NextIno     uint64    `json:"next_ino"`
-	Count       int64     `json:"count"`
-	Bytes       int64     `json:"bytes"`
-	Checkpoints int       `json:"checkpoints"`
-	Quota       Quota     `json:"quota,omitzero"`
+	ID          uint64     `json:"id"`
+	Name        string     `json:"name"`
+	Parent      string     `json:"parent,omitempty"`
+	ForkedFrom  Root       `json:"forked_from"`
+	CreatedAt   time.Time  `json:"created_at"`
+	Root        Root       `json:"root"`
+	NodeMark    uint64     `json:"node_mark"`  // this tree alone refers to nodes above it
+	ChunkMark   uint64     `json:"chunk_mark"` // likewise for chunks, unless they are shared
+	NextIno     uint64     `json:"next_ino"`
+	Count       int64      `json:"count"`
+	Bytes       int64      `json:"bytes"`
+	Checkpoints int        `json:"checkpoints"`
+	Quota       Quota      `json:"quota,omitzero"`
+	Retention   *Retention `json:"retention,omitempty"` // never modified; nil is the store's
 }
 
 func newVault(s *Store, rec vaultRecord) *Vault {

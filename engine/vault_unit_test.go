@@ -60,49 +60,6 @@ func wantKind(t *testing.T, what string, err error, kind engine.Kind) {
 	}
 }
 
-// TestPruneTimeline makes sure that old events go, new ones stay, and what only the
-// old ones kept is freed and refused.
-func TestPruneTimeline(t *testing.T) {
-	ctx := context.Background()
-	now := time.Unix(1_000_000, 0)
-	opts := quietOptions()
-	opts.Clock = func() time.Time { return now }
-	st, v, _ := newVault(t, opts)
-	var first engine.Event
-	for i := range 10 {
-		now = now.Add(time.Hour)
-		pin, err := v.Pin(ctx)
-		if err != nil {
-			t.Fatal(err)
-		}
-		put(t, v, fmt.Sprintf("f%d", i), strings.Repeat("x", 1000+i))
-		ev, err := v.Record(ctx, engine.Event{Cause: engine.CauseExec, Before: pin})
-		if err != nil {
-			t.Fatal(err)
-		}
-		if i == 1 {
-			first = ev
-		}
-	}
-	n, err := v.PruneTimeline(ctx, 4, now.Add(-2*time.Hour))
-	if err != nil || n != 6 {
-		t.Fatalf("%d events pruned, %v", n, err)
-	}
-	events, err := v.Timeline(ctx, 0)
-	if err != nil || len(events) != 4 || events[0].Seq < events[3].Seq {
-		t.Fatalf("left: %+v, %v", events, err)
-	}
-	if newest, err := v.Timeline(ctx, 2); err != nil || len(newest) != 2 || newest[0].Seq != events[0].Seq {
-		t.Errorf("the newest two: %+v, %v", newest, err)
-	}
-	if rep, err := st.GC(ctx); err != nil || rep.Nodes == 0 {
-		t.Errorf("gc frees %+v, %v", rep, err)
-	}
-	_, err = v.Restore(ctx, first.Before, nil)
-	wantKind(t, "restore of a state that nothing keeps", err, engine.NotFound)
-	sound(t, st, "after pruning")
-}
-
 // TestRestoredOrphan restores a file that is unlinked and still open: its handle is
 // stale, and the file is what it was.
 func TestRestoredOrphan(t *testing.T) {

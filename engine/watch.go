@@ -112,6 +112,7 @@ func (v *Vault) replacing(ctx context.Context) (done func()) {
 	return func() {
 		n := notes{changes: v.replaced}
 		v.replaced = nil
+		v.pruneRecorded(ctx)
 		v.commitMu.Unlock()
 		if len(n.changes) == 0 {
 			return

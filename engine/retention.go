@@ -1,0 +1,248 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"time"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Retention says which entries of a vault's timeline stay: the newest ones, and of
+// older ones the newest of each hour and of each day (UTC), for so long back. What
+// no part of it keeps goes. Automatic checkpoints follow the same rule, counted by
+// themselves. Checkpoints that people save are no part of it: they stay until they
+// are deleted.
+type Retention struct {
+	Last  int `json:"last"`  // so many of the newest
+	Hours int `json:"hours"` // one an hour, for so many hours back
+	Days  int `json:"days"`  // one a day, for so many days back
+}
+
+// DefaultRetention is the rule of a vault that has none of its own.
+func DefaultRetention() Retention { return Retention{Last: 100, Hours: 24, Days: 30} }
+
+func (r Retention) valid() error {
+	if r.Last < 0 || r.Hours < 0 || r.Days < 0 {
+		return &Error{Kind: Invalid, Err: errors.New("a retention rule has no negative numbers")}
+	}
+	return nil
+}
+
+// keeper decides about entries that it is shown from the newest to the oldest.
+type keeper struct {
+	rule       Retention
+	now        time.Time
+	seen       int
+	hour, day  time.Time // of the newest entry kept for its hour, its day
+	kept, gone int
+}
+
+// keep reports whether an entry of that time stays.
+func (k *keeper) keep(at time.Time) bool {
+	k.seen++
+	at = at.UTC()
+	stays := k.seen <= k.rule.Last
+	for _, span := range []struct {
+		length time.Duration
+		count  int
+		newest *time.Time
+	}{{time.Hour, k.rule.Hours, &k.hour}, {24 * time.Hour, k.rule.Days, &k.day}} {
+		start := at.Truncate(span.length)
+		if k.now.Sub(at) < time.Duration(span.count)*span.length && !start.Equal(*span.newest) {
+			*span.newest = start
+			stays = true
+		}
+	}
+	if stays {
+		k.kept++
+	} else {
+		k.gone++
+	}
+	return stays
+}
+
+// PruneReport says what a pruning dropped, or would drop.
+type PruneReport struct {
+	Rule            Retention `json:"rule"`
+	DryRun          bool      `json:"dry_run"`
+	Events          int       `json:"events"`      // entries of the timeline that went
+	Checkpoints     int       `json:"checkpoints"` // automatic ones that went
+	KeptEvents      int       `json:"kept_events"`
+	KeptCheckpoints int       `json:"kept_checkpoints"` // automatic ones that stay
+}
+
+// PruneOptions tunes Prune.
+type PruneOptions struct {
+	Rule   *Retention // nil is the vault's
+	DryRun bool       // only say what would go
+}
+
+// Prune drops the entries of the timeline and the automatic checkpoints that the
+// rule does not keep. GC frees what only they kept. An event that is gone cannot
+// be undone. It works on a full disk.
+func (v *Vault) Prune(ctx context.Context, opts *PruneOptions) (PruneReport, error) {
+	if opts == nil {
+		opts = &PruneOptions{}
+	}
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	rule := v.retention()
+	if opts.Rule != nil {
+		rule = *opts.Rule
+	}
+	rep, err := v.pruneLocked(ctx, rule, opts.DryRun)
+	return rep, wrap(err, "prune", v.Name())
+}
+
+// pruneLocked is Prune for a caller that holds commitMu.
+func (v *Vault) pruneLocked(ctx context.Context, rule Retention, dry bool) (PruneReport, error) {
+	rep := PruneReport{Rule: rule, DryRun: dry}
+	if err := errors.Join(v.open(), rule.valid()); err != nil {
+		return rep, err
+	}
+	now := v.s.opts.Clock().UTC()
+	events, checkpoints := keeper{rule: rule, now: now}, keeper{rule: rule, now: now}
+	var old, saved [][]byte
+	err := v.s.kv.View(ctx, func(tx kv.Reader) error {
+		return eachEvent(tx, v.id, func(ev Event) error {
+			if !events.keep(ev.At) {
+				old = append(old, eventKey(v.id, ev.Seq))
+			}
+			return nil
+		})
+	})
+	if err != nil {
+		return rep, err
+	}
+	list, err := v.Checkpoints(ctx)
+	if err != nil {
+		return rep, err
+	}
+	for i := len(list) - 1; i >= 0; i-- {
+		if seq, ok := parseCheckpointID(list[i].ID); ok && list[i].Auto && !checkpoints.keep(list[i].At) {
+			saved = append(saved, rowKey(v.id, seq))
+		}
+	}
+	rep.KeptEvents, rep.KeptCheckpoints = events.kept, checkpoints.kept
+	if dry {
+		rep.Events, rep.Checkpoints = events.gone, checkpoints.gone
+		return rep, nil
+	}
+	rep.Events, err = v.dropRows(ctx, tableTimeline, old)
+	if err == nil {
+		rep.Checkpoints, err = v.dropRows(ctx, tableCheckpoints, saved)
+	}
+	return rep, err
+}
+
+// dropRows deletes rows of the vault's history, the last ones first, so that what
+// is left after an interruption is the newest, and counts them. The caller holds
+// commitMu, which keeps the rows from going otherwise.
+func (v *Vault) dropRows(ctx context.Context, t kv.Table, keys [][]byte) (dropped int, err error) {
+	for len(keys) > 0 {
+		part := keys[max(0, len(keys)-sweepBatch):]
+		rec := v.rec
+		if t == tableCheckpoints {
+			rec.Checkpoints -= len(part)
+		}
+		err := v.s.kv.Update(ctx, kv.Relaxed|kv.Reclaim, func(tx kv.Writer) error {
+			for _, k := range part {
+				if err := tx.Delete(t, k); err != nil {
+					return err
+				}
+			}
+			return putRecord(tx, rec)
+		})
+		if err != nil {
+			return dropped, err
+		}
+		v.setRecord(rec)
+		keys = keys[:len(keys)-len(part)]
+		dropped += len(part)
+	}
+	return dropped, nil
+}
+
+// Retention is the rule that the vault's history follows.
+func (v *Vault) Retention() Retention {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.retention()
+}
+
+// retention is Retention for a caller that holds commitMu or mu.
+func (v *Vault) retention() Retention {
+	switch {
+	case v.rec.Retention != nil:
+		return *v.rec.Retention
+	case v.s.opts.Retention != nil:
+		return *v.s.opts.Retention
+	}
+	return DefaultRetention()
+}
+
+// SetRetention gives the vault a rule of its own, durably; nil takes it back. Forks
+// inherit it. It is applied with one of the next events.
+func (v *Vault) SetRetention(ctx context.Context, rule *Retention) error {
+	const op = "set retention"
+	if rule != nil {
+		if err := rule.valid(); err != nil {
+			return wrap(err, op, v.Name())
+		}
+		own := *rule
+		rule = &own
+	}
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if err := v.open(); err != nil {
+		return wrap(err, op, v.Name())
+	}
+	rec := v.rec
+	rec.Retention = rule
+	err := v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error { return putRecord(tx, rec) })
+	if err != nil {
+		return wrap(err, op, v.Name())
+	}
+	v.setRecord(rec)
+	return nil
+}
+
+// pruneRecorded applies the vault's rule after an event was added, now and then. A
+// failure is left to the next time: the event is safe, and what goes on being wrong
+// is told by Prune and Check. The caller holds commitMu.
+func (v *Vault) pruneRecorded(ctx context.Context) {
+	seq := v.recorded
+	v.recorded = 0
+	if seq == 0 || !pruneDue(seq) {
+		return
+	}
+	rule := v.retention()
+	n, err := v.countEvents(ctx)
+	if most := rule.Last + rule.Hours + rule.Days; err != nil || n <= most+most/4+pruneEvery {
+		return
+	}
+	_, _ = v.pruneLocked(context.WithoutCancel(ctx), rule, false)
+}
+
+// pruneEvery is how many events lie between two looks at the number of them.
+const pruneEvery = 16
+
+// pruneDue picks about one event in pruneEvery, evenly also where the vaults of a
+// store take turns. So nothing need be counted from process to process.
+func pruneDue(seq uint64) bool {
+	const golden = 0x9E3779B97F4A7C15 // 2^64 over the golden ratio: Knuth, TAOCP 3, 6.4
+	return seq*golden < 1<<63/(pruneEvery/2)
+}
+
+// countEvents counts the entries of the timeline without parsing them.
+func (v *Vault) countEvents(ctx context.Context) (n int, err error) {
+	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
+		n = 0
+		return tx.Scan(tableTimeline, kv.ID(v.id), nil, func(_, _ []byte) error {
+			n++
+			return nil
+		})
+	})
+	return n, err
+}
