@@ -26,30 +26,45 @@ type AuditEntry struct {
 	DurationMS int64     `json:"duration_ms"`
 	RootBefore string    `json:"root_before,omitempty"`
 	RootAfter  string    `json:"root_after,omitempty"`
+	Error      string    `json:"error,omitempty"` // the kind of the error that kept the command from running
 	UID        int       `json:"uid"` // of the user who asked; -1 where there are none
 }
 
 // AppendAudit adds an entry, durably, and returns it with Seq and At filled in.
 func (s *Store) AppendAudit(ctx context.Context, e AuditEntry) (AuditEntry, error) {
 	e = s.stampAudit(e)
-	err := s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
+	err := s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
+	return e, wrap(err, "audit", e.Vault)
+}
+
+// appendAudit adds an entry that is stamped, and does also, in one transaction.
+func (s *Store) appendAudit(ctx context.Context, e AuditEntry, also func(tx kv.Writer) error) error {
+	return s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
 		if err := putAudit(tx, e); err != nil {
+			return err
+		}
+		if err := also(tx); err != nil {
 			return err
 		}
 		return s.putCounters(tx)
 	})
-	return e, wrap(err, "audit", e.Vault)
 }
 
 // stampAudit fills in what the engine knows of an entry, and cuts off what is too
 // long to keep.
 func (s *Store) stampAudit(e AuditEntry) AuditEntry {
+	e = e.shortened()
+	e.Seq = s.lastAudit.Add(1)
+	e.At = s.opts.Clock().UTC()
+	return e
+}
+
+// shortened is the entry with what is beyond maxCommand bytes cut off.
+func (e AuditEntry) shortened() AuditEntry {
 	e.Argv = shortened(e.Argv)
 	if len(e.Shell) > maxCommand {
 		e.Shell = e.Shell[:maxCommand] + "..."
 	}
-	e.Seq = s.lastAudit.Add(1)
-	e.At = s.opts.Clock().UTC()
 	return e
 }
 

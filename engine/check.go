@@ -196,7 +196,7 @@ func (c *checker) roots(ctx context.Context, live map[string]vaultRecord) ([]kep
 		if err := eachStoredRoot(tx, func(keptRoot) error { return nil }, bad); err != nil {
 			return err
 		}
-		for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
+		for _, t := range rowTables() {
 			if err := eachRowRoot(tx, t, names, add, bad); err != nil {
 				return err
 			}

@@ -45,17 +45,24 @@ func (v *Vault) Checkpoint(ctx context.Context, opts CheckpointOptions) (Checkpo
 
 // checkpointLocked is Checkpoint for a caller that holds commitMu.
 func (v *Vault) checkpointLocked(ctx context.Context, opts CheckpointOptions) (Checkpoint, error) {
+	cp, keep := v.newCheckpoint(opts)
+	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: keep})
+	return *cp, err
+}
+
+// newCheckpoint is a checkpoint, and what a commit has to do to keep its root under
+// it, which completes the checkpoint.
+func (v *Vault) newCheckpoint(opts CheckpointOptions) (cp *Checkpoint, keep func(tx kv.Writer, rec *vaultRecord) error) {
 	seq := v.s.lastCheckpoint.Add(1)
-	cp := Checkpoint{
+	cp = &Checkpoint{
 		ID: checkpointID(seq), VaultID: v.id, Name: opts.Name, Message: opts.Message, Auto: opts.Auto,
 		At: v.s.opts.Clock().UTC(),
 	}
-	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+	return cp, func(tx kv.Writer, rec *vaultRecord) error {
 		rec.Checkpoints++
 		cp.Root, cp.Files, cp.Bytes = rec.Root, rec.Count, rec.Bytes
 		return putJSON(tx, tableCheckpoints, rowKey(v.id, seq), cp)
-	}})
-	return cp, err
+	}
 }
 
 // checkCheckpointName rejects names that are taken or could be mistaken for an id.

@@ -225,7 +225,7 @@ func (s *Store) sweepRows(ctx context.Context) (dead int64, err error) {
 	for _, v := range s.allVaults() {
 		vaults[v.id] = true
 	}
-	for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
+	for _, t := range rowTables() {
 		err := s.sweepWhere(ctx, t, &dead, func(k, _ []byte) bool {
 			return len(k) == 16 && !vaults[kv.ParseID(k[:8])]
 		})

@@ -63,6 +63,7 @@ const (
 	rootPin
 	rootCheckpoint
 	rootEvent
+	rootUnfinished
 )
 
 // owner says for people what keeps the root.
@@ -77,11 +78,14 @@ func (r keptRoot) owner() string {
 	case rootCheckpoint:
 		return "checkpoint " + checkpointID(r.seq) + " of " + r.vault
 	}
+	if r.kind == rootUnfinished {
+		return "a command that has begun in " + r.vault
+	}
 	return fmt.Sprintf("timeline entry %d of %s", r.seq, r.vault)
 }
 
 // eachRoot calls fn for every root that must stay: of vaults and their fork points,
-// pins, checkpoints and timelines, as often as something refers to it. kv.Stop
+// pins, checkpoints, timelines and commands that have begun, as often as something refers to it. kv.Stop
 // from fn ends it. While the caller holds sweep alone, no root comes or goes. fn
 // takes no lock.
 func (s *Store) eachRoot(ctx context.Context, fn func(keptRoot) error) error {
@@ -113,7 +117,7 @@ func (s *Store) eachRoot(ctx context.Context, fn func(keptRoot) error) error {
 		if err := eachStoredRoot(tx, fn, damaged); err != nil {
 			return err
 		}
-		for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
+		for _, t := range rowTables() {
 			if err := eachRowRoot(tx, t, names, fn, damaged); err != nil {
 				return err
 			}
@@ -170,7 +174,10 @@ func eachRowRoot(tx kv.Reader, t kv.Table, names map[uint64]string, fn func(kept
 			return failed
 		}
 		r := keptRoot{root: row.Root, kind: rootCheckpoint, vault: name, seq: kv.ParseID(k[8:])}
-		if t == tableTimeline {
+		switch t {
+		case tableUnfinished:
+			r.root, r.kind = row.Before, rootUnfinished
+		case tableTimeline:
 			r = keptRoot{root: row.Before, kind: rootEvent, vault: name, seq: ^kv.ParseID(k[8:])}
 			if !r.root.IsZero() {
 				if failed = fn(r); failed != nil {

@@ -1,0 +1,152 @@
+package engine
+
+import (
+	"context"
+	"time"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// BeginOptions describes a command that is about to run in a vault.
+type BeginOptions struct {
+	ID       string     // of the exec
+	Command  []string   // for the timeline
+	Audit    AuditEntry // what is known of the audit entry before the command ran
+	ReadOnly bool       // the command can change nothing, and gets no event
+	Owner    int        // the process that has the store open
+	// Checkpoint, if not nil, keeps the state before under a checkpoint too.
+	Checkpoint *CheckpointOptions
+}
+
+// Unfinished is a command that has begun in a vault and has not ended. The store
+// holds a record of it meanwhile, so that the death of the process that has the
+// store open does not hide what the command did: the next one finds the record, and
+// ends it. The record keeps the root before.
+type Unfinished struct {
+	v          *Vault
+	seq        uint64
+	rec        unfinishedRecord
+	checkpoint string
+	pinned     bool
+}
+
+// unfinishedRecord is the row of an Unfinished. Before has the name that it has in
+// an Event, by which the roots of all rows are found.
+type unfinishedRecord struct {
+	VaultID  uint64     `json:"vault_id"`
+	ID       string     `json:"id"`
+	Command  []string   `json:"command,omitempty"`
+	At       time.Time  `json:"at"`
+	Before   Root       `json:"before"`
+	ReadOnly bool       `json:"read_only,omitempty"`
+	Owner    int        `json:"owner"`
+	Audit    AuditEntry `json:"audit"`
+}
+
+// Begin commits what is pending, keeps the root, and notes that a command begins,
+// all in one transaction. It survives the death of the process, and with a
+// checkpoint also a loss of power. End must follow.
+func (v *Vault) Begin(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	u, err := v.beginLocked(ctx, opts)
+	return u, wrap(err, "begin", v.Name())
+}
+
+func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
+	u := &Unfinished{v: v, seq: v.s.lastUnfinished.Add(1), pinned: true, rec: unfinishedRecord{
+		VaultID: v.id, ID: opts.ID, Command: shortened(opts.Command), At: v.s.opts.Clock().UTC(),
+		ReadOnly: opts.ReadOnly, Owner: opts.Owner, Audit: opts.Audit.shortened(),
+	}}
+	var keep func(tx kv.Writer, rec *vaultRecord) error
+	if opts.Checkpoint != nil {
+		if err := v.checkCheckpointName(ctx, opts.Checkpoint.Name); err != nil {
+			return nil, err
+		}
+		var cp *Checkpoint
+		cp, keep = v.newCheckpoint(*opts.Checkpoint)
+		u.checkpoint = cp.ID
+	}
+	err := v.commitLocked(ctx, commitRequest{durable: keep != nil, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+		if keep != nil {
+			if err := keep(tx, rec); err != nil {
+				return err
+			}
+		}
+		u.rec.Before = rec.Root
+		return putJSON(tx, tableUnfinished, u.key(), u.rec)
+	}})
+	if err != nil {
+		return nil, err
+	}
+	v.s.pin(u.rec.Before)
+	return u, nil
+}
+
+func (u *Unfinished) key() []byte { return rowKey(u.rec.VaultID, u.seq) }
+
+// ID is the exec's.
+func (u *Unfinished) ID() string { return u.rec.ID }
+
+// Owner is the process that had the store open when the command began.
+func (u *Unfinished) Owner() int { return u.rec.Owner }
+
+// Before is the root before the command.
+func (u *Unfinished) Before() Root { return u.rec.Before }
+
+// Checkpoint is the id of the checkpoint that Begin was to keep; empty without.
+func (u *Unfinished) Checkpoint() string { return u.checkpoint }
+
+// Audit is what was known of the audit entry when the command began.
+func (u *Unfinished) Audit() AuditEntry { return u.rec.Audit }
+
+// End commits what is pending durably, adds the event of the command to the
+// timeline and the entry to the audit, and takes the record back, in one
+// transaction. The roots before and after are filled in. A command that could
+// change nothing has no event; then the event that is returned has only its roots.
+// After an error the record stays, and the next one to open the store ends it.
+func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
+	ev := Event{Cause: CauseExec, ID: u.rec.ID, Command: u.rec.Command, Before: u.rec.Before, After: u.rec.Before}
+	audit.RootBefore = u.rec.Before.String()
+	var err error
+	if u.rec.ReadOnly {
+		audit.RootAfter = u.rec.Before.String()
+		err = u.v.s.appendAudit(ctx, u.v.s.stampAudit(audit), u.remove)
+	} else {
+		u.v.commitMu.Lock()
+		defer u.v.commitMu.Unlock()
+		ev, err = u.v.recordLocked(ctx, ev, []AuditEntry{audit}, u.remove)
+	}
+	if u.pinned {
+		u.v.s.unpin(u.rec.Before) // the event or the record keeps it
+		u.pinned = false
+	}
+	return ev, wrap(err, "record "+CauseExec, u.v.Name())
+}
+
+func (u *Unfinished) remove(tx kv.Writer) error { return tx.Delete(tableUnfinished, u.key()) }
+
+// Unfinished lists the commands that had begun and not ended when the store was
+// opened: whoever had it open before has died. They are in the order in which they
+// began in their vault.
+func (s *Store) Unfinished() []*Unfinished { return s.left }
+
+// loadUnfinished finds what a dead process left. Records that are damaged, or of
+// vaults that are gone, are for Check and GC.
+func (s *Store) loadUnfinished(tx kv.Reader) error {
+	vaults := map[uint64]*Vault{}
+	for _, v := range s.vaults {
+		vaults[v.id] = v
+	}
+	return tx.Scan(tableUnfinished, nil, nil, func(k, value []byte) error {
+		if len(k) != 16 {
+			return nil
+		}
+		u := &Unfinished{v: vaults[kv.ParseID(k[:8])], seq: kv.ParseID(k[8:])}
+		s.lastUnfinished.Store(max(s.lastUnfinished.Load(), u.seq))
+		if u.v != nil && parseJSON(tableUnfinished, k, value, &u.rec) == nil {
+			s.left = append(s.left, u)
+		}
+		return nil
+	})
+}
