@@ -1,0 +1,134 @@
+package engine_test
+
+import (
+	"context"
+	"strings"
+	"testing"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv/memkv"
+)
+
+// TestUnfinished holds that a command whose process died is found when the store is
+// opened again, that its root stays, and that ending it records what it did.
+func TestUnfinished(t *testing.T) {
+	for _, readOnly := range []bool{false, true} {
+		t.Run(map[bool]string{false: "read-write", true: "read-only"}[readOnly], func(t *testing.T) {
+			ctx := t.Context()
+			db := newMem(t)
+			died, before := beginAndDie(t, db, readOnly)
+			st, err := engine.Open(ctx, died, quietOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeStore(t, st)
+			left := st.Unfinished()
+			if len(left) != 1 || left[0].ID() != "x" || left[0].Owner() != 7 || left[0].Before() != before {
+				t.Fatalf("left: %+v", left)
+			}
+			if _, err := st.GC(ctx); err != nil {
+				t.Fatal(err)
+			}
+			entry := left[0].Audit()
+			entry.Status = "owner_lost"
+			if _, err := left[0].End(ctx, entry); err != nil {
+				t.Fatal(err)
+			}
+			checkRecorded(t, st, before, readOnly)
+		})
+	}
+}
+
+// beginAndDie begins a command that deletes one file and makes another, and gives
+// the database as the death of the process leaves it.
+func beginAndDie(t *testing.T, db *memkv.Store, readOnly bool) (died *memkv.Store, before engine.Root) {
+	t.Helper()
+	ctx := t.Context()
+	st, err := engine.Create(ctx, db, quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, st)
+	v, err := st.CreateVault(ctx, "main")
+	if err == nil {
+		_, err = v.WriteFile(ctx, "old", strings.NewReader("old content"), nil)
+	}
+	if err != nil {
+		t.Fatal(err)
+	}
+	opts := engine.BeginOptions{ID: "x", Command: []string{"sh"}, ReadOnly: readOnly, Owner: 7, Audit: engine.AuditEntry{Kind: "exec", Vault: "main", ExecID: "x"}}
+	done, err := v.Begin(ctx, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := done.End(ctx, done.Audit()); err != nil {
+		t.Fatal(err)
+	}
+	opts.Checkpoint = &engine.CheckpointOptions{Auto: true}
+	u, err := v.Begin(ctx, opts)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.FindCheckpoint(ctx, u.Checkpoint()); err != nil {
+		t.Error(err)
+	}
+	if err := v.DeleteCheckpoint(ctx, u.Checkpoint()); err != nil {
+		t.Fatal(err)
+	}
+	if err := v.Remove(ctx, "old"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.WriteFile(ctx, "new", strings.NewReader("new"), nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Commit(ctx, false); err != nil {
+		t.Fatal(err)
+	}
+	return db.Clone(memkv.ProcessDeath, 0), u.Before()
+}
+
+func checkRecorded(t *testing.T, st *engine.Store, before engine.Root, readOnly bool) {
+	t.Helper()
+	ctx := t.Context()
+	v, err := st.Vault(ctx, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	audit, err := st.Audit(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if n := len(audit); n != 2 || audit[1].Status != "owner_lost" || audit[1].RootBefore != before.String() {
+		t.Errorf("audit: %+v", audit)
+	}
+	events, err := v.Timeline(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if readOnly {
+		if len(events) != 0 {
+			t.Errorf("a command that could change nothing has %d events", len(events))
+		}
+		return
+	}
+	if len(events) != 2 || events[0].ID != "x" || events[0].Before != before || events[0].After == before {
+		t.Errorf("events: %+v", events)
+	}
+	if _, err := v.Undo(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := v.Lookup(ctx, engine.RootIno, "old"); err != nil {
+		t.Errorf("after an undo: %v", err)
+	}
+}
+
+func closeStore(t *testing.T, st *engine.Store) {
+	t.Helper()
+	rep, err := st.Check(context.Background(), &engine.CheckOptions{ReadData: true, History: true})
+	if err != nil || len(rep.Findings) > 0 {
+		t.Errorf("check: %+v, %v", rep.Findings, err)
+	}
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
+}
