@@ -21,10 +21,6 @@ func repairOptions() *engine.Options {
 	return &engine.Options{CommitInterval: -1, CacheBytes: 1}
 }
 
-func fullCheck() *engine.CheckOptions {
-	return &engine.CheckOptions{ReadData: true, History: true}
-}
-
 // repairFiles is how many files a store for repairs has.
 const repairFiles = 40
 
@@ -138,7 +134,7 @@ func (s *vaultSuite) testHeal(t *testing.T) {
 	if err != nil || n < repairFiles {
 		t.Fatalf("%d chunks, %v", n, err)
 	}
-	rep, err := st.Repair(ctx, fullCheck())
+	rep, err := st.Repair(ctx)
 	if err != nil {
 		t.Fatal(err)
 	}
@@ -182,7 +178,7 @@ func (s *vaultSuite) repairForEver(ctx context.Context, path string) error {
 	}
 	for {
 		fmt.Println("repairing")
-		if _, err := st.Repair(ctx, fullCheck()); err != nil {
+		if _, err := st.Repair(ctx); err != nil {
 			return err
 		}
 	}
@@ -236,7 +232,7 @@ func (s *vaultSuite) afterRepair(t *testing.T, path string, round int) {
 	t.Helper()
 	ctx := context.Background()
 	st := s.open(t, path, false, repairOptions())
-	rep, err := st.Repair(ctx, fullCheck())
+	rep, err := st.Repair(ctx)
 	if err != nil || len(rep.Findings) > 0 {
 		t.Fatalf("round %d: %v %+v", round, err, rep.Findings)
 	}

@@ -38,14 +38,14 @@ const maxRepairPasses = 16
 // as it is: reading it stays an error, the rest stays readable, and writing the
 // same content again heals it. Each step is a durable transaction of its own that
 // is right by itself, so Repair may be ended at any moment and run again.
-func (s *Store) Repair(ctx context.Context, opts *CheckOptions) (RepairReport, error) {
-	if opts == nil {
-		opts = &CheckOptions{}
-	}
+//
+// It checks all there is to check, content and history too: a store that it finds
+// sound is sound.
+func (s *Store) Repair(ctx context.Context) (RepairReport, error) {
 	s.care.Lock()
 	defer s.care.Unlock()
 	r := &repairer{s: s, rep: RepairReport{Repaired: []RepairAction{}}}
-	err := r.run(ctx, *opts)
+	err := r.run(ctx, CheckOptions{ReadData: true, History: true})
 	return r.rep, wrap(err, "repair", "")
 }
 
@@ -398,7 +398,7 @@ func (r *repairer) healNode(ctx context.Context, ref tree.Ref, n *tree.Node, whe
 // wrong. One that still names states which are whole, as their digests prove, is
 // sealed again.
 func (r *repairer) records(ctx context.Context) error {
-	for _, t := range []kv.Table{tableCheckpoints, tableTimeline} {
+	for _, t := range rowTables() {
 		type damage struct{ key, value []byte }
 		var list []damage
 		err := r.s.kv.View(ctx, func(tx kv.Reader) error {
@@ -444,13 +444,20 @@ func (r *repairer) reseal(ctx context.Context, t kv.Table, key, value []byte) (s
 	vault, seq := kv.ParseID(key[:8]), kv.ParseID(key[8:])
 	var doc any
 	var roots []Root
-	if t == tableCheckpoints {
+	switch t {
+	case tableCheckpoints:
 		var cp Checkpoint
 		if strictJSON(body, &cp) != nil || cp.VaultID != vault || cp.ID != checkpointID(seq) {
 			return nil, "", nil
 		}
 		doc, roots, what = cp, []Root{cp.Root}, "checkpoint "+cp.ID
-	} else {
+	case tableUnfinished:
+		var rec unfinishedRecord
+		if strictJSON(body, &rec) != nil || rec.VaultID != vault {
+			return nil, "", nil
+		}
+		doc, roots, what = rec, []Root{rec.Before}, "the unfinished command "+rec.ID
+	default:
 		var ev Event
 		if strictJSON(body, &ev) != nil || ev.VaultID != vault || ev.Seq != ^seq {
 			return nil, "", nil

@@ -110,7 +110,7 @@ func readText(t testing.TB, v *engine.Vault, name string) (string, error) {
 
 func repair(t testing.TB, st *engine.Store) engine.RepairReport {
 	t.Helper()
-	rep, err := st.Repair(context.Background(), &engine.CheckOptions{ReadData: true, History: true})
+	rep, err := st.Repair(context.Background())
 	if err != nil {
 		t.Fatal(err)
 	}

@@ -30,7 +30,7 @@ func TestRepairUsage(t *testing.T) {
 	if err := v.Sync(ctx); err != nil {
 		t.Fatal(err)
 	}
-	rep, err := st.Repair(ctx, nil)
+	rep, err := st.Repair(ctx)
 	if err != nil || len(rep.Repaired) != 1 || len(rep.Findings) != 0 {
 		t.Fatalf("%+v %v", rep, err)
 	}

@@ -20,22 +20,22 @@ var OpCheck = Op[CheckRequest, engine.CheckReport]{Name: "check", Long: true,
 		return o.store.Check(ctx, &engine.CheckOptions{ReadData: req.ReadData, History: true})
 	}}
 
-// OpRepair checks the whole store of a vault and mends what can be mended, and
-// removes what processes that died left beside it.
-var OpRepair = Op[CheckRequest, engine.RepairReport]{Name: "repair", Long: true,
-	Run: func(ctx context.Context, o *Owner, req CheckRequest, _ Streams) (engine.RepairReport, error) {
+// OpRepair checks the whole store of a vault with all content and mends what can be
+// mended, and removes what processes that died left beside it.
+var OpRepair = Op[InVault, engine.RepairReport]{Name: "repair", Long: true,
+	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) (engine.RepairReport, error) {
 		sweep(filepath.Dir(o.path))
-		return o.store.Repair(ctx, &engine.CheckOptions{ReadData: req.ReadData, History: true})
+		return o.store.Repair(ctx)
 	}}
 
 // Repair is OpRepair, also for a store that does not open because a record is
 // damaged that it needs.
-func (w *Workspace) Repair(ctx context.Context, req CheckRequest, s Streams) (engine.RepairReport, error) {
-	name, store, err := w.Locate(req.Vault)
+func (w *Workspace) Repair(ctx context.Context, vault string, s Streams) (engine.RepairReport, error) {
+	name, store, err := w.Locate(vault)
 	if err != nil {
 		return engine.RepairReport{}, err
 	}
-	req.Vault = name
+	req := InVault{Vault: name}
 	rep, err := Call(ctx, w, store, OpRepair, req, s)
 	if engine.KindOf(err) != engine.Corrupt {
 		return rep, err

@@ -24,7 +24,7 @@ func (gcCmd) run(a *app) error {
 type fsckCmd struct {
 	Name     string `arg:"" optional:"" name:"vault" help:"The vault whose store to check; by default the current one."`
 	ReadData bool   `help:"Read all content and compare its digests."`
-	Repair   bool   `help:"Mend what can be mended. What is lost stays an error, and is named."`
+	Repair   bool   `help:"Read all content too, and mend what can be mended. What is lost stays an error, and is named."`
 }
 
 func (c *fsckCmd) run(a *app) error {
@@ -42,7 +42,7 @@ func (c *fsckCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return endCheck(a.print(rep, func(w io.Writer) { describeCheck(w, rep) }), rep)
+	return endCheck(a.print(rep, func(w io.Writer) { describeCheck(w, rep, "findings") }), rep)
 }
 
 func (c *fsckCmd) repair(a *app) error {
@@ -50,7 +50,7 @@ func (c *fsckCmd) repair(a *app) error {
 	if err != nil {
 		return err
 	}
-	rep, err := w.Repair(a.ctx, workspace.CheckRequest{Vault: a.flags.Vault, ReadData: c.ReadData}, workspace.Streams{})
+	rep, err := w.Repair(a.ctx, a.flags.Vault, workspace.Streams{})
 	if err != nil {
 		return err
 	}
@@ -58,9 +58,9 @@ func (c *fsckCmd) repair(a *app) error {
 		for _, r := range rep.Repaired {
 			fmt.Fprintf(w, "%s: %s\n", safe(r.Problem), safe(r.Action))
 		}
-		describeCheck(w, rep.CheckReport)
+		describeCheck(w, rep.CheckReport, "cannot be mended, for want of another copy")
 		if rep.Collected == nil {
-			fmt.Fprintln(w, "nothing was collected: what is damaged may still be needed")
+			fmt.Fprintln(w, "garbage was left alone: nothing is deleted while something is damaged")
 		}
 	}), rep.CheckReport)
 }
@@ -73,7 +73,9 @@ func endCheck(err error, rep engine.CheckReport) error {
 	return err
 }
 
-func describeCheck(w io.Writer, rep engine.CheckReport) {
+// describeCheck lists what was found and says in one line what it comes to; found
+// are the words for findings.
+func describeCheck(w io.Writer, rep engine.CheckReport, found string) {
 	for _, f := range rep.Findings {
 		fmt.Fprintf(w, "%s\n  in %s\n", safe(f.Problem), safe(strings.Join(f.Owners, ", ")))
 		for _, p := range f.Paths {
@@ -82,7 +84,7 @@ func describeCheck(w io.Writer, rep engine.CheckReport) {
 	}
 	verdict := "sound"
 	if n := len(rep.Findings); n > 0 {
-		verdict = fmt.Sprintf("%d findings", n)
+		verdict = fmt.Sprintf("%d %s", n, found)
 	}
 	fmt.Fprintf(w, "%s: %d states, %d nodes, %d chunks, %d inodes\n", verdict, rep.Roots, rep.Nodes, rep.Chunks, rep.Inodes)
 }

@@ -65,6 +65,8 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		return "list them with: avfs checkpoint list"
 	case engine.Locked:
 		return "wait for the other process, or end it; an owner in the background ends with: avfs serve --stop"
+	case engine.Corrupt:
+		return "mend what can be mended with: avfs fsck --repair; a backup comes back with: avfs vault restore FILE"
 	case engine.Drift:
 		return "take it back all the same with: avfs undo --force"
 	case engine.Interrupted:
