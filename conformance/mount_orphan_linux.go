@@ -17,6 +17,7 @@ var mountOrphanTests = []mountTest{
 	{"a removed open file opens again", "programs reopen a removed file through /proc/self/fd", (*mountSuite).orphanReopen},
 	{"the space of a removed open file comes back", "a log that was rotated away must not hold space after its last close", (*mountSuite).orphanSpace},
 	{"many removed open files", "a test runner removes its whole work area with everything still open", (*mountSuite).orphanMany},
+	{"files without a name", "a file that is made with O_TMPFILE appears whole or not at all", (*mountSuite).tmpfile},
 	{"a removed directory", "tools remove the directory that a shell is in", (*mountSuite).orphanDir},
 }
 
@@ -112,6 +113,7 @@ func (s *mountSuite) orphanReopen(t *testing.T) {
 
 func (s *mountSuite) orphanSpace(t *testing.T) {
 	f := filepath.Join(s.dir(t), "f")
+	s.noneUnlinked(t)
 	before := s.vault.Info().Bytes
 	fd := openFD(t, f, unix.O_RDWR|unix.O_CREAT, 0o600)
 	_, err := unix.Write(fd, make([]byte, 1<<20))
@@ -138,6 +140,66 @@ func (s *mountSuite) orphanMany(t *testing.T) {
 	for i, fd := range fds {
 		equal(t, "content", preadFD(t, fd, 10, 0), fmt.Sprint(i))
 	}
+}
+
+func (s *mountSuite) tmpfile(t *testing.T) {
+	dir := s.dir(t)
+	fd, err := unix.Open(dir, unix.O_TMPFILE|unix.O_RDWR|unix.O_CLOEXEC, 0o640)
+	if err == unix.EOPNOTSUPP {
+		t.Skip("SKIP: this FUSE library makes no files without a name")
+	}
+	mustDo(t, err)
+	proc := fmt.Sprintf("/proc/self/fd/%d", fd)
+	link := func(name string) error {
+		return unix.Linkat(unix.AT_FDCWD, proc, unix.AT_FDCWD, filepath.Join(dir, name), unix.AT_SYMLINK_FOLLOW)
+	}
+	_, err = unix.Write(fd, make([]byte, 300_000))
+	mustDo(t, err)
+	_, err = unix.Pwrite(fd, []byte("whole"), 0)
+	mustDo(t, err)
+	st := fstatOf(t, fd)
+	equal(t, "links", st.Nlink, 0)
+	equal(t, "mode", st.Mode, uint32(unix.S_IFREG|0o640))
+	wantListed(t, dir)
+	cp, err := s.vault.Checkpoint(t.Context(), engine.CheckpointOptions{})
+	mustDo(t, err)
+	mustDo(t, link("f"))
+	equal(t, "links", fstatOf(t, fd).Nlink, 1)
+	equal(t, "inode number", lstatOf(t, filepath.Join(dir, "f")).Ino, st.Ino)
+	equal(t, "size", lstatOf(t, filepath.Join(dir, "f")).Size, 300_000)
+	mustDo(t, link("g"))
+	mustDo(t, unix.Fsync(fd))
+	mustDo(t, unix.Close(fd))
+	wantListed(t, dir, "f", "g")
+	equal(t, "links", lstatOf(t, filepath.Join(dir, "g")).Nlink, 2)
+	fd = openFD(t, filepath.Join(dir, "g"), unix.O_RDONLY, 0)
+	equal(t, "content", preadFD(t, fd, 5, 0), "whole")
+	changes, _, err := s.vault.Store().Diff(t.Context(), cp.Root, mustCommit(t, s.vault), nil)
+	mustDo(t, err)
+	for _, c := range changes {
+		if c.Kind != engine.Added && c.Path != filepath.Base(dir) {
+			t.Errorf("the checkpoint before the name had %+v", c)
+		}
+	}
+	excl, err := unix.Open(dir, unix.O_TMPFILE|unix.O_EXCL|unix.O_WRONLY|unix.O_CLOEXEC, 0o600)
+	mustDo(t, err)
+	proc = fmt.Sprintf("/proc/self/fd/%d", excl)
+	wantErrno(t, "a name for a file that wants none", link("h"), unix.ENOENT)
+	mustDo(t, unix.Close(excl))
+	s.noneUnlinked(t)
+}
+
+// noneUnlinked waits until files without a name that were closed are gone.
+func (s *mountSuite) noneUnlinked(t *testing.T) {
+	t.Helper()
+	soon(t, "the end of files without a name", func() bool { return s.vault.Usage().UnlinkedFiles == 0 })
+}
+
+func mustCommit(t *testing.T, v *engine.Vault) engine.Root {
+	t.Helper()
+	root, err := v.Commit(t.Context(), false)
+	mustDo(t, err)
+	return root
 }
 
 func (s *mountSuite) orphanDir(t *testing.T) {

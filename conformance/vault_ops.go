@@ -388,6 +388,53 @@ func (r *modelRun) opLink(ctx context.Context, p *played) {
 	}
 }
 
+func (r *modelRun) opNameless(ctx context.Context, p *played) {
+	dir := r.anyDir(p)
+	r.note("%s create nameless in %d", p.name, dir)
+	f, a, err := p.v.CreateNameless(ctx, dir, 0o640, modelOwner, engine.OpenRead|engine.OpenWrite)
+	r.ok(err)
+	if p.w.nodes[a.Ino] != nil || p.apart[a.Ino] != nil {
+		r.fatalf("inode %d is used twice", a.Ino)
+	}
+	th := &thing{mode: engine.TypeRegular | 0o640, uid: 7, gid: 8}
+	p.apart[a.Ino] = th
+	h := &handle{f: f, ino: a.Ino, th: th, never: true}
+	if p.handles = append(p.handles, h); len(p.handles) > 6 {
+		r.closeHandle(p, 0)
+	}
+	r.writeTo(ctx, p, h)
+}
+
+// opLinkNameless gives a name to a file that is apart: one that had a name before
+// must not get one again.
+func (r *modelRun) opLinkNameless(ctx context.Context, p *played) {
+	var apart []*handle
+	for _, h := range p.handles {
+		if h.th != nil {
+			apart = append(apart, h)
+		}
+	}
+	if len(apart) == 0 {
+		return
+	}
+	h := apart[r.rng.IntN(len(apart))]
+	dir, name := r.anyDir(p), r.anyName()
+	r.note("%s link nameless %d as %d/%q", p.name, h.ino, dir, name)
+	var kind engine.Kind
+	if !h.never {
+		kind = engine.NotFound
+	} else if _, there := p.w.nodes[dir].kids[name]; there {
+		kind = engine.Exists
+	}
+	_, err := p.v.Link(ctx, h.ino, dir, name)
+	if !r.want(err, kind) {
+		return
+	}
+	p.w.nodes[dir].kids[name], p.w.nodes[h.ino] = h.ino, h.th
+	delete(p.apart, h.ino)
+	h.th, h.never = nil, false // it has no other handle
+}
+
 func (r *modelRun) opRename(ctx context.Context, p *played) {
 	d1, n1, d2, n2 := r.anyDir(p), r.anyName(), r.anyDir(p), r.anyName()
 	flags := []engine.RenameFlags{0, 0, 0, engine.RenameNoReplace, engine.RenameExchange}[r.rng.IntN(5)]

@@ -84,7 +84,8 @@ func (p *played) files() int64 {
 type handle struct {
 	f     *engine.File
 	ino   engine.Ino
-	th    *thing // set once the inode is apart
+	th    *thing // set while the inode is apart
+	never bool   // the inode had no name yet
 	appnd bool
 }
 
@@ -256,6 +257,7 @@ var modelOps = []struct {
 	run    func(*modelRun, context.Context, *played)
 }{
 	{14, "create", (*modelRun).opCreate},
+	{3, "create nameless", (*modelRun).opNameless},
 	{14, "write", (*modelRun).opWrite},
 	{6, "truncate", (*modelRun).opTruncate},
 	{5, "allocate", (*modelRun).opAllocate},
@@ -266,6 +268,7 @@ var modelOps = []struct {
 	{3, "rmdir", (*modelRun).opRmdir},
 	{6, "unlink", (*modelRun).opUnlink},
 	{5, "link", (*modelRun).opLink},
+	{3, "link nameless", (*modelRun).opLinkNameless},
 	{12, "rename", (*modelRun).opRename},
 	{3, "symlink", (*modelRun).opSymlink},
 	{4, "setattr", (*modelRun).opSetAttr},

@@ -194,26 +194,34 @@ func TestCloneQuota(t *testing.T) {
 	must(t, to.Close())
 }
 
-// collectingDB runs something before it is read next.
-type collectingDB struct {
+// hookedDB runs something before it is read, or written to, next.
+type hookedDB struct {
 	kv.Store
-	before func()
+	beforeView, beforeUpdate func()
 }
 
-func (d *collectingDB) Unwrap() kv.Store { return d.Store }
+func (d *hookedDB) Unwrap() kv.Store { return d.Store }
 
-func (d *collectingDB) View(ctx context.Context, fn func(kv.Reader) error) error {
-	if run := d.before; run != nil {
-		d.before = nil
+func (d *hookedDB) View(ctx context.Context, fn func(kv.Reader) error) error {
+	if run := d.beforeView; run != nil {
+		d.beforeView = nil
 		run()
 	}
 	return d.Store.View(ctx, fn)
 }
 
+func (d *hookedDB) Update(ctx context.Context, mode kv.Mode, fn func(kv.Writer) error) error {
+	if run := d.beforeUpdate; run != nil {
+		d.beforeUpdate = nil
+		run()
+	}
+	return d.Store.Update(ctx, mode, fn)
+}
+
 // TestCloneOfUnlinked gives content that only an unlinked open file has left to a file
 // with a name, while GC has committed and not marked yet, and closes the first.
 func TestCloneOfUnlinked(t *testing.T) {
-	db := &collectingDB{Store: newMem(t)}
+	db := &hookedDB{Store: newMem(t)}
 	st, err := engine.Create(t.Context(), db, &engine.Options{CommitInterval: -1, CacheBytes: 1})
 	must(t, err)
 	v, err := st.CreateVault(t.Context(), "main")
@@ -226,7 +234,7 @@ func TestCloneOfUnlinked(t *testing.T) {
 	must(t, v.Unlink(t.Context(), engine.RootIno, "from"))
 	must(t, from.Sync(t.Context()))
 	var to *engine.File
-	db.before = func() {
+	db.beforeView = func() {
 		to = openAt(t, v, "to")
 		wantClone(t, to, 0, from, 0, int64(len(data)), int64(len(data)))
 		must(t, from.Close())

@@ -129,6 +129,18 @@ func (v *Vault) addInode(ctx context.Context, dir Ino, name string, n *inode, o 
 	if err := v.admitFiles(1); err != nil {
 		return 0, err
 	}
+	v.settleOwner(n, d, o)
+	n.parent, n.name = dir, name
+	ino := v.newIno()
+	v.count++
+	v.putInode(ino, n)
+	v.link(dir, d, name, dirent{ino: ino, typ: n.mode & TypeMask}, n.ctime)
+	return ino, nil
+}
+
+// settleOwner gives the new inode n times, and the owner that it has in a directory
+// with the record d.
+func (v *Vault) settleOwner(n, d *inode, o Owner) {
 	n.uid, n.gid = o.UID, o.GID
 	if d.mode&ModeSetGID != 0 {
 		n.gid = d.gid
@@ -138,13 +150,11 @@ func (v *Vault) addInode(ctx context.Context, dir Ino, name string, n *inode, o 
 	}
 	now := v.s.now()
 	n.atime, n.mtime, n.ctime, n.btime = now, now, now, now
-	n.parent, n.name = dir, name
-	ino := Ino(v.nextIno)
+}
+
+func (v *Vault) newIno() Ino {
 	v.nextIno++
-	v.count++
-	v.putInode(ino, n)
-	v.link(dir, d, name, dirent{ino: ino, typ: n.mode & TypeMask}, now)
-	return ino, nil
+	return Ino(v.nextIno - 1)
 }
 
 // freeName checks that name can be added to dir and returns dir's record.
@@ -190,15 +200,20 @@ func (v *Vault) unlink(dir Ino, d *inode, name string, e dirent, now int64) {
 	v.putInode(dir, d)
 }
 
-// Link gives the file ino another name.
+// Link gives the file ino another name, or a first one if it was made without.
 func (v *Vault) Link(ctx context.Context, ino, dir Ino, name string) (a Attr, err error) {
 	if err := v.room(ctx); err != nil {
 		return Attr{}, wrap(err, "link", name)
 	}
 	err = v.change(ctx, "link", name, func() error {
-		n, err := v.view().inode(ctx, ino)
+		n, err := v.inodeOf(ctx, ino)
 		if err != nil {
 			return err
+		}
+		f := v.files[ino]
+		apart := f != nil && f.orphan != nil
+		if apart && !f.linkable {
+			return fail(NotFound, "", "")
 		}
 		if n.isDir() {
 			return fail(Permission, "", "")
@@ -211,6 +226,9 @@ func (v *Vault) Link(ctx context.Context, ino, dir Ino, name string) (a Attr, er
 			return err
 		}
 		now := v.s.now()
+		if apart {
+			v.enter(f, n)
+		}
 		v.addName(ino, n, dir, name)
 		n.ctime = now
 		v.putInode(ino, n)
@@ -224,7 +242,11 @@ func (v *Vault) Link(ctx context.Context, ino, dir Ino, name string) (a Attr, er
 // addName notes in the record n of ino that dir has it as name, too. The first
 // two names of an inode move into link entries.
 func (v *Vault) addName(ino Ino, n *inode, dir Ino, name string) {
-	if n.nlink == 1 {
+	switch n.nlink {
+	case 0:
+		n.nlink, n.parent, n.name = 1, dir, name
+		return
+	case 1:
 		v.put(ino, linkKey(ino, n.parent, n.name), []byte{})
 		n.parent, n.name = 0, ""
 	}

@@ -14,6 +14,8 @@ type file struct {
 	frozen  map[int64]*page // content that a commit is persisting
 	orphan  *overlay        // the inode's entries once it has no name; nil before
 	stale   bool            // a restore took the inode from under the handles
+
+	linkable bool // it never had a name, so that Link may give it one
 }
 
 // page is the unsaved content of one chunk. Bytes of the file beyond len(data)
@@ -190,8 +192,15 @@ func (v *Vault) doom(ref chunkRef) {
 // buryFrozen makes sure that pages which a commit is persisting do not come back
 // as chunks of an inode that was removed meanwhile. Their content stays with f.
 func (v *Vault) buryFrozen(ino Ino, f *file) {
-	for index, p := range f.frozen {
+	for index := range f.frozen {
 		v.put(ino, chunkKey(ino, index), nil)
+	}
+	v.buryPages(f)
+}
+
+// buryPages takes pages from a commit under way, whatever comes of it.
+func (v *Vault) buryPages(f *file) {
+	for index, p := range f.frozen {
 		if f.dirty[index] == nil {
 			f.dirty[index] = p
 			v.s.dirty.Add(int64(cap(p.data)))

@@ -27,8 +27,8 @@
 //
 // # What is not offered
 //
-// O_TMPFILE, ioctl, reflinks (copy_file_range copies), and access control lists.
-// Programs fall back. Locks are the kernel's own, among the programs of this
+// ioctl, and with it reflinks by FICLONE (copy_file_range shares chunks all the
+// same), and access control lists. Programs fall back. Locks are the kernel's own, among the programs of this
 // machine.
 //
 // # Processes of the caller

@@ -56,6 +56,22 @@ func (b *vaultFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out 
 	})
 }
 
+// Tmpfile creates and opens a file without a name (O_TMPFILE). The kernel lets a
+// program link it only if the program has asked for a file that can be linked.
+func (b *vaultFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
+	mode := openMode(in.Flags)
+	return b.change(func() error {
+		seen := b.changes.Load()
+		file, a, err := b.v.CreateNameless(b.own, engine.Ino(in.NodeId), in.Mode&^engine.TypeMask, owner(&in.InHeader), mode)
+		if err != nil {
+			return err
+		}
+		b.entry(&out.EntryOut, a, seen)
+		b.opened(&out.OpenOut, file, mode)
+		return b.keepNameless(a.Ino)
+	})
+}
+
 // Open opens a file. The kernel has checked permissions, and opens FIFOs and
 // sockets without us.
 func (b *vaultFS) Open(_ <-chan struct{}, in *fuse.OpenIn, out *fuse.OpenOut) fuse.Status {

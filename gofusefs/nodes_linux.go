@@ -20,7 +20,7 @@ type nodeShard struct {
 
 type node struct {
 	count  uint64
-	keeper *engine.File // what a removed file lives on for; nil while it has a name
+	keeper *engine.File // what a file without a name lives on for; nil where none is needed
 }
 
 func newNodeTable() nodeTable {
@@ -127,6 +127,16 @@ func (b *vaultFS) removing(dir engine.Ino, name string, fn func() error) error {
 		return err
 	}
 	b.svc.Fault(file.Close())
+	return err
+}
+
+// keepNameless keeps a file that was made without a name for as long as the kernel
+// knows it: a program may hold it by a descriptor that is no handle (O_PATH).
+func (b *vaultFS) keepNameless(ino engine.Ino) error {
+	file, err := b.v.Open(b.own, ino, engine.OpenRead)
+	if err == nil && !b.nodes.keep(file) {
+		err = file.Close()
+	}
 	return err
 }
 
