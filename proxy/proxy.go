@@ -271,7 +271,7 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 		return err
 	}
 	env.ran(res)
-	return flushMount(hold.Mountpoint)
+	return nil
 }
 
 // report ends the hold on the vault and notes what changed.

@@ -24,6 +24,8 @@ type nothing struct{ done chan struct{} }
 
 func (n *nothing) Unmount(context.Context, bool) error { close(n.done); return nil }
 
+func (n *nothing) Flush(ctx context.Context) error { return ctx.Err() }
+
 func (n *nothing) Driver() string { return "nothing" }
 
 func (n *nothing) Done() <-chan struct{} { return n.done }

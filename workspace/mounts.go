@@ -100,6 +100,51 @@ func (o *Owner) mount(ctx context.Context, vault, point string, how MountHow, im
 	return entry, nil
 }
 
+// flush has the mounts of a vault hand over what programs have written to shared
+// mappings of files, so that a state which is about to be kept has it. A program or
+// a kernel that holds on to a page does not hold everybody up: after a while the
+// vault is Busy.
+func (o *Owner) flush(ctx context.Context, vault string) error {
+	wait, cancel := context.WithTimeout(ctx, o.w.cfg.LockWait)
+	defer cancel()
+	for _, m := range o.mountsOf(vault) {
+		err := m.m.Flush(wait)
+		switch {
+		case err == nil:
+		case ctx.Err() != nil:
+			return ctx.Err()
+		case wait.Err() != nil:
+			return &engine.Error{Kind: engine.Busy, Op: "flush", Path: m.info.Mountpoint,
+				Err: fmt.Errorf("what programs have written to mapped files has not arrived within %v", o.w.cfg.LockWait)}
+		default:
+			return &engine.Error{Kind: engine.KindOf(err), Op: "flush", Path: m.info.Mountpoint, Err: err}
+		}
+	}
+	return nil
+}
+
+// present opens a vault whose present state is about to be read as a whole, flushed.
+func (o *Owner) present(ctx context.Context, vault string) (*engine.Vault, error) {
+	v, err := o.vault(ctx, vault)
+	if err == nil {
+		err = o.flush(ctx, vault)
+	}
+	return v, err
+}
+
+// mountsOf lists the mounts of a vault through which it can be written to.
+func (o *Owner) mountsOf(vault string) []*mount {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	var list []*mount
+	for _, m := range o.mounts {
+		if m.info.Vault == vault && !m.info.ReadOnly {
+			list = append(list, m)
+		}
+	}
+	return list
+}
+
 // forget takes a mount that has ended off the list.
 func (o *Owner) forget(m *mount) {
 	o.mu.Lock()

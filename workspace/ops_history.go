@@ -19,7 +19,7 @@ type CheckpointRequest struct {
 // OpCheckpointSave keeps the present state.
 var OpCheckpointSave = Op[CheckpointRequest, engine.Checkpoint]{Name: "checkpoint.save",
 	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, _ Streams) (engine.Checkpoint, error) {
-		v, err := o.vault(ctx, req.Vault)
+		v, err := o.present(ctx, req.Vault)
 		if err != nil {
 			return engine.Checkpoint{}, err
 		}
@@ -79,6 +79,9 @@ var OpCheckpointRestore = Op[CheckpointRequest, engine.RestoreResult]{Name: "che
 		if err := known(ctx, req.Paths, v, o.store.Snapshot(cp.Root)); err != nil {
 			return engine.RestoreResult{}, err
 		}
+		if err := o.flush(ctx, req.Vault); err != nil {
+			return engine.RestoreResult{}, err
+		}
 		return v.Restore(ctx, cp.Root, &engine.RestoreOptions{Paths: texts(req.Paths), ID: cp.ID})
 	}}
 
@@ -117,6 +120,9 @@ var OpUndo = Op[UndoRequest, engine.UndoResult]{Name: "undo",
 			return engine.UndoResult{}, err
 		}
 		defer done()
+		if err := o.flush(ctx, req.Vault); err != nil {
+			return engine.UndoResult{}, err
+		}
 		return v.Undo(ctx, &engine.UndoOptions{Force: req.Force})
 	}}
 
@@ -189,6 +195,9 @@ func (o *Owner) state(ctx context.Context, vault, name string) (engine.Root, fun
 		cp, err := v.FindCheckpoint(ctx, name)
 		return cp.Root, none, err
 	}
+	if err := o.flush(ctx, vault); err != nil {
+		return engine.Root{}, none, err
+	}
 	root, err := v.Pin(ctx)
 	if err != nil {
 		return engine.Root{}, none, err
@@ -215,6 +224,9 @@ var OpForkDiff = Op[ForkDiffRequest, DiffResult]{Name: "diff.fork",
 		if !ok {
 			return DiffResult{}, &engine.Error{Kind: engine.Invalid, Op: "diff", Path: req.Vault,
 				Err: errors.New("the vault is no fork; name a checkpoint to compare with")}
+		}
+		if err := o.flush(ctx, req.Vault); err != nil {
+			return DiffResult{}, err
 		}
 		to, err := v.Pin(ctx)
 		if err != nil {

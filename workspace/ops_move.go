@@ -34,6 +34,9 @@ var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 			return ImportResult{}, err
 		}
 		defer done()
+		if err := o.flush(ctx, req.Vault); err != nil {
+			return ImportResult{}, err
+		}
 		before, err := v.Pin(ctx)
 		if err != nil {
 			return ImportResult{}, err

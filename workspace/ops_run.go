@@ -85,6 +85,9 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		return ExecEnded{}, err
 	}
 	defer unuse()
+	if err := o.flush(ctx, req.Vault); err != nil {
+		return ExecEnded{}, err
+	}
 	begun, before, err := begin(ctx, v, req)
 	if err != nil {
 		return ExecEnded{}, err
@@ -139,7 +142,9 @@ func begin(ctx context.Context, v *engine.Vault, req ExecRequest) (ExecBegun, en
 	return begun, before, nil
 }
 
-// finish records what the command did. A read-only one did nothing.
+// finish records what the command did. A read-only one did nothing. The record is
+// made even if a mount could not be flushed, which is an error all the same: what
+// the command changed may be missing from it.
 func finish(ctx context.Context, o *Owner, v *engine.Vault, req ExecRequest, before engine.Root) (ExecEnded, error) {
 	ended := ExecEnded{RootAfter: before.String(), Changes: []engine.FileChange{}}
 	if req.ReadOnly {
@@ -148,14 +153,15 @@ func finish(ctx context.Context, o *Owner, v *engine.Vault, req ExecRequest, bef
 		_, err := o.store.AppendAudit(ctx, req.Audit)
 		return ended, err
 	}
+	flushed := o.flush(ctx, req.Vault)
 	ev, err := v.Record(ctx, engine.Event{Cause: engine.CauseExec, ID: req.ID, Command: req.Command, Before: before}, req.Audit)
 	if err != nil {
 		v.Unpin(before)
-		return ended, err
+		return ended, errors.Join(err, flushed)
 	}
 	ended.RootAfter, ended.Event = ev.After.String(), ev.Seq
 	ended.Changes, ended.Total, err = o.store.Diff(ctx, before, ev.After, &engine.DiffOptions{Limit: req.Limit})
-	return ended, err
+	return ended, errors.Join(err, flushed)
 }
 
 // Exec is a vault held for one command.

@@ -56,7 +56,7 @@ func (o *Owner) settle(ctx context.Context) ([]string, error) {
 	}
 	names := []string{}
 	for _, info := range infos {
-		v, err := o.vault(ctx, info.Name)
+		v, err := o.present(ctx, info.Name)
 		if err != nil {
 			return nil, err
 		}

@@ -112,6 +112,9 @@ func (o *Owner) dropRef(ctx context.Context, name string) error {
 
 func (o *Owner) forkNow(ctx context.Context, req ForkRequest) (*engine.Vault, error) {
 	if req.At == "" {
+		if err := o.flush(ctx, req.Vault); err != nil {
+			return nil, err
+		}
 		return o.store.Fork(ctx, req.Vault, req.Name)
 	}
 	v, err := o.vault(ctx, req.Vault)

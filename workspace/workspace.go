@@ -55,6 +55,10 @@ type Mounted interface {
 	// Driver is what it was made with, as MountHow names it.
 	Driver() string
 	Unmount(ctx context.Context, force bool) error
+	// Flush hands to the vault what programs have written to shared mappings of
+	// files, which the kernel otherwise keeps for a while. It returns when ctx
+	// ends, done or not.
+	Flush(ctx context.Context) error
 	// Done is closed when the mount has ended, for whatever reason.
 	Done() <-chan struct{}
 }

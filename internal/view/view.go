@@ -33,8 +33,9 @@ type View struct {
 	srv     *Server
 	device  string // as mountpoint.Device gave it; for Abort
 
-	unmounting sync.Mutex // held by Unmount
-	remove     sync.Once  // removes a created directory
+	flushing   chan struct{} // full while the kernel is asked to write back
+	unmounting sync.Mutex    // held by Unmount
+	remove     sync.Once     // removes a created directory
 	done       chan struct{}
 	err        error // why serving ended; written before done is closed
 }
@@ -81,7 +82,7 @@ func Mount(ctx context.Context, d *Driver, v *engine.Vault, point string, opts *
 	if err != nil {
 		return nil, err
 	}
-	w := &View{driver: d.Name, point: full, created: created, vault: v, srv: start(full), done: make(chan struct{})}
+	w := &View{driver: d.Name, point: full, created: created, vault: v, srv: start(full), flushing: make(chan struct{}, 1), done: make(chan struct{})}
 	go w.serve() // ends when the mount is gone
 	if err := w.awaitUsable(ctx); err != nil {
 		return nil, errors.Join(err, w.abandon())
@@ -257,20 +258,44 @@ func (w *View) Unmount(ctx context.Context, force bool) error {
 	}
 }
 
-// save makes everything durable that programs have written so far, mapped pages
-// included.
-func (w *View) save(ctx context.Context) error {
+// Flush hands to the vault what programs have written to shared mappings of files,
+// which the kernel otherwise keeps for a while. The vault commits nothing. When ctx
+// ends first, the kernel goes on by itself, and a later Flush waits for it. A mount
+// that is gone has nothing to hand over.
+func (w *View) Flush(ctx context.Context) error {
+	failed := func() error { return fmt.Errorf("flush %s: %w", w.point, ctx.Err()) }
+	select {
+	case w.flushing <- struct{}{}:
+	case <-w.done:
+		return nil
+	case <-ctx.Done():
+		return failed()
+	}
 	flushed := make(chan error, 1)
-	go func() { flushed <- mountpoint.Flush(w.point) }() // ends when our server answers or ends
+	go func() { // ends when our server answers or ends
+		flushed <- mountpoint.Flush(w.point)
+		<-w.flushing
+	}()
 	select {
 	case err := <-flushed:
 		// A top directory that this user may not open hides nothing from the
 		// unmount, which writes mapped pages back by itself.
-		if err != nil && !errors.Is(err, os.ErrPermission) {
-			return err
+		if errors.Is(err, os.ErrPermission) {
+			return nil
 		}
+		return err
+	case <-w.done:
+		return nil
 	case <-ctx.Done():
-		return ctx.Err()
+		return failed()
+	}
+}
+
+// save makes everything durable that programs have written so far, mapped pages
+// included.
+func (w *View) save(ctx context.Context) error {
+	if err := w.Flush(ctx); err != nil {
+		return err
 	}
 	_, err := w.vault.Commit(ctx, true)
 	return err

@@ -5,6 +5,8 @@ import (
 	"context"
 	"errors"
 	"fmt"
+	"io"
+	"io/fs"
 	"os"
 	"os/exec"
 	"os/signal"
@@ -26,11 +28,22 @@ import (
 // killed.
 const envServe = "AVFS_TEST_SERVE"
 
+// envMap makes this test binary write to a shared mapping of the file in it, say so,
+// and keep the mapping until its standard input ends.
+const envMap = "AVFS_TEST_MAP"
+
 // Main runs the tests of a binding, or the server that one of them asks this test
 // binary for.
 func Main(m *testing.M, b *Binding) {
 	if p := os.Getenv(envServe); p != "" {
 		if err := b.serveForTest(p); err != nil {
+			fmt.Fprintln(os.Stderr, err)
+			os.Exit(1)
+		}
+		os.Exit(0)
+	}
+	if p := os.Getenv(envMap); p != "" {
+		if err := mapForTest(p); err != nil {
 			fmt.Fprintln(os.Stderr, err)
 			os.Exit(1)
 		}
@@ -258,4 +271,57 @@ func (s *suite) busyByMapping(t *testing.T) {
 		t.Errorf("holders %v, want %d", busy.PIDs, pid)
 	}
 	stop()
+}
+
+const mappedText = "written to a mapping"
+
+// mapForTest leaves a page of a file written to and unsaved.
+func mapForTest(p string) error {
+	fd, err := unix.Open(p, unix.O_RDWR|unix.O_CLOEXEC, 0)
+	if err != nil {
+		return err
+	}
+	m, err := unix.Mmap(fd, 0, 4096, unix.PROT_READ|unix.PROT_WRITE, unix.MAP_SHARED)
+	if err != nil {
+		return err
+	}
+	copy(m, mappedText)
+	fmt.Println("written")
+	_, err = io.Copy(io.Discard, os.Stdin)
+	return errors.Join(err, unix.Munmap(m), unix.Close(fd))
+}
+
+// flushMapped checks that a checkpoint has what a program that runs on has written to
+// a mapping, once the view is flushed.
+func (s *suite) flushMapped(t *testing.T) {
+	v := NewVault(t)
+	w := s.mountAt(t, v, point(t), nil)
+	file := filepath.Join(w.Point(), "f")
+	writeFile(t, file, strings.Repeat(".", 4096))
+	cmd := exec.Command(os.Args[0])
+	cmd.Dir, cmd.Env, cmd.Stderr = "/", append(os.Environ(), envMap+"="+file), os.Stderr
+	in, err := cmd.StdinPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	out, err := cmd.StdoutPipe()
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := cmd.Start(); err != nil {
+		t.Fatal(err)
+	}
+	line, rerr := bufio.NewReader(out).ReadString('\n')
+	err = w.Flush(within(t))
+	var cp engine.Checkpoint
+	if err == nil {
+		cp, err = v.Checkpoint(t.Context(), engine.CheckpointOptions{})
+	}
+	if err := errors.Join(rerr, err, in.Close(), cmd.Wait()); err != nil {
+		t.Fatalf("the program said %q: %v", line, err)
+	}
+	got, err := fs.ReadFile(v.Store().Snapshot(cp.Root).FS(t.Context()), "f")
+	if err != nil || !strings.HasPrefix(string(got), mappedText) {
+		t.Errorf("the checkpoint has %.30q, %v", got, err)
+	}
 }

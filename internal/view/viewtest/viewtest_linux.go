@@ -52,6 +52,7 @@ func Life(t *testing.T, b *Binding) {
 		{"SignalsAreTheCallers", s.signalsAreTheCallers},
 		{"ConnectionStaysHere", s.connectionStaysHere},
 		{"BusyByMapping", s.busyByMapping},
+		{"FlushMapped", s.flushMapped},
 	} {
 		t.Run(tc.name, tc.run)
 	}
