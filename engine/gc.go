@@ -55,24 +55,24 @@ func (s *Store) commitPending(ctx context.Context) error {
 }
 
 func (s *Store) collect(ctx context.Context, rep *GCReport) error {
-	var nodes, chunks bitmap
-	lastNode, lastChunk, err := s.findLive(ctx, &nodes, &chunks, rep)
+	var live marks
+	lastNode, lastChunk, err := s.findLive(ctx, &live, rep)
 	if err != nil {
 		return err
 	}
-	rep.LiveNodes, rep.LiveChunks = nodes.count(), chunks.count()
+	rep.LiveNodes, rep.LiveChunks = live.nodes.count(), live.chunks.count()
 	// Nothing can lead to what is swept now: no root, no open file, no digest.
-	if rep.Chunks, err = s.sweepIDs(ctx, tableChunks, chunks, lastChunk); err != nil {
+	if rep.Chunks, err = s.sweepIDs(ctx, tableChunks, live.chunks, lastChunk); err != nil {
 		return err
 	}
-	rep.Nodes, err = s.sweepIDs(ctx, tableNodes, nodes, lastNode)
+	rep.Nodes, err = s.sweepIDs(ctx, tableNodes, live.nodes, lastNode)
 	return err
 }
 
 // findLive marks what must stay and takes the rest out of the digest index, so
 // that no commit finds it any more. It returns the newest ids that it speaks of;
 // what is younger stays as well.
-func (s *Store) findLive(ctx context.Context, nodes, chunks *bitmap, rep *GCReport) (lastNode, lastChunk uint64, err error) {
+func (s *Store) findLive(ctx context.Context, live *marks, rep *GCReport) (lastNode, lastChunk uint64, err error) {
 	s.sweep.Lock()
 	defer s.sweep.Unlock()
 	var roots []Root
@@ -86,25 +86,31 @@ func (s *Store) findLive(ctx context.Context, nodes, chunks *bitmap, rep *GCRepo
 	})
 	for _, r := range roots {
 		if err == nil {
-			err = s.mark(ctx, r, nodes, chunks)
+			err = s.mark(ctx, r, live)
 		}
 	}
 	if err != nil {
 		return 0, 0, err
 	}
-	if err := s.markOpen(chunks); err != nil {
+	if err := s.markOpen(&live.chunks); err != nil {
 		return 0, 0, err
 	}
-	if err := s.sweepDigests(ctx, *chunks); err != nil {
+	if err := s.sweepDigests(ctx, live.chunks); err != nil {
 		return 0, 0, err
 	}
 	rep.Rows, err = s.sweepRows(ctx)
 	return s.lastNode.Load(), s.lastChunk.Load(), err
 }
 
+// marks is what was found to be in use.
+type marks struct {
+	nodes, chunks bitmap
+	bytes         int64 // content of the chunks that files of kept states have
+}
+
 // mark adds everything below root that is not marked yet.
-func (s *Store) mark(ctx context.Context, root Root, nodes, chunks *bitmap) error {
-	enter := func(ref tree.Ref) (bool, error) { return nodes.add(ref.ID), nil }
+func (s *Store) mark(ctx context.Context, root Root, live *marks) error {
+	enter := func(ref tree.Ref) (bool, error) { return live.nodes.add(ref.ID), nil }
 	return tree.Walk(ctx, s.nodes, root.ref, enter, func(_ tree.Ref, n *tree.Node) error {
 		if !n.IsLeaf() {
 			return nil
@@ -115,7 +121,9 @@ func (s *Store) mark(ctx context.Context, root Root, nodes, chunks *bitmap) erro
 				if err != nil {
 					return err
 				}
-				chunks.add(c.id)
+				if live.chunks.add(c.id) {
+					live.bytes += int64(c.length)
+				}
 			}
 		}
 		return nil
@@ -165,11 +173,34 @@ func (s *Store) sweepDigests(ctx context.Context, live bitmap) error {
 	})
 }
 
-// sweepIDs deletes the rows up to last whose ids are not live, and counts them. It
-// looks between live ids only, since reading a row means reading its content.
+// sweepIDs deletes the rows up to last whose ids are not live, and counts them.
 func (s *Store) sweepIDs(ctx context.Context, t kv.Table, live bitmap, last uint64) (dead int64, err error) {
+	err = s.eachDead(ctx, t, live, last, func(rows []deadRow) error {
+		keys := make([][]byte, len(rows))
+		for i, r := range rows {
+			keys[i] = r.key
+		}
+		if err := s.deleteKeys(ctx, t, keys); err != nil {
+			return err
+		}
+		dead += int64(len(rows))
+		return nil
+	})
+	return dead, err
+}
+
+// deadRow is a row that nothing refers to; size is that of its value in bytes.
+type deadRow struct {
+	key  []byte
+	size int
+}
+
+// eachDead shows the rows up to last whose ids are not live to fn, a batch at a
+// time, outside of the transaction that found them. It looks between live ids only,
+// since reading a row means reading its content.
+func (s *Store) eachDead(ctx context.Context, t kv.Table, live bitmap, last uint64, fn func([]deadRow) error) error {
 	for next := uint64(1); next <= last; {
-		var batch [][]byte
+		var batch []deadRow
 		err := s.kv.View(ctx, func(tx kv.Reader) error {
 			for next <= last && len(batch) < sweepBatch {
 				low, high := live.nextGap(next, last+1)
@@ -177,7 +208,7 @@ func (s *Store) sweepIDs(ctx context.Context, t kv.Table, live bitmap, last uint
 				if low == high {
 					return nil
 				}
-				err := tx.Scan(t, nil, kv.ID(low), func(k, _ []byte) error {
+				err := tx.Scan(t, nil, kv.ID(low), func(k, value []byte) error {
 					switch id := kv.ParseID(k); {
 					case id >= high:
 						return kv.Stop
@@ -185,7 +216,7 @@ func (s *Store) sweepIDs(ctx context.Context, t kv.Table, live bitmap, last uint
 						next = id
 						return kv.Stop
 					}
-					batch = append(batch, append([]byte(nil), k...))
+					batch = append(batch, deadRow{append([]byte(nil), k...), len(value)})
 					return nil
 				})
 				if err != nil {
@@ -194,15 +225,14 @@ func (s *Store) sweepIDs(ctx context.Context, t kv.Table, live bitmap, last uint
 			}
 			return nil
 		})
-		if err == nil {
-			err = s.deleteKeys(ctx, t, batch)
+		if err == nil && len(batch) > 0 {
+			err = fn(batch)
 		}
 		if err != nil {
-			return dead, err
+			return err
 		}
-		dead += int64(len(batch))
 	}
-	return dead, nil
+	return nil
 }
 
 func (s *Store) deleteKeys(ctx context.Context, t kv.Table, keys [][]byte) error {

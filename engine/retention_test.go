@@ -208,3 +208,50 @@ func TestRetention(t *testing.T) {
 	}
 	sound(t, h.st, "with a rule")
 }
+
+// TestStats measures a store in which each kind of holder has content of its own.
+func TestStats(t *testing.T) {
+	ctx := context.Background()
+	h := newHistory(t, nil)
+	size := func(text string) int64 { return int64(len(text)) * 1000 }
+	h.record("only the history has this ")
+	h.record("a saved checkpoint has this ")
+	if _, err := h.v.Checkpoint(ctx, engine.CheckpointOptions{Name: "mine"}); err != nil {
+		t.Fatal(err)
+	}
+	h.record("everybody has this ")
+	fork, err := h.st.Fork(ctx, "main", "fork")
+	if err != nil {
+		t.Fatal(err)
+	}
+	put(t, fork, "g", strings.Repeat("the fork has this ", 1000))
+	want := engine.Stats{
+		Vaults: 2, Files: 3, LogicalBytes: 2*size("everybody has this ") + size("the fork has this "),
+		Events: 3, Checkpoints: 1, AutoCheckpoints: 3,
+		VaultBytes:      size("everybody has this ") + size("the fork has this "),
+		CheckpointBytes: size("a saved checkpoint has this "), HistoryBytes: size("only the history has this "),
+	}
+	got, err := h.st.Stats(ctx)
+	if err != nil {
+		t.Fatal(err)
+	}
+	if got.GarbageNodes > 4 { // of roots that were replaced
+		t.Errorf("%d nodes of garbage", got.GarbageNodes)
+	}
+	got.GarbageNodes, got.GarbageBytes, got.StoredBytes = 0, 0, 0
+	if got != want {
+		t.Errorf("%+v, not\n%+v", got, want)
+	}
+	if _, err := h.v.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{}}); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = h.st.Stats(ctx); err != nil || got.HistoryBytes != 0 || got.GarbageChunks != 1 || got.GarbageBytes == 0 {
+		t.Errorf("after pruning: %+v, %v", got, err)
+	}
+	if _, err := h.st.GC(ctx); err != nil {
+		t.Fatal(err)
+	}
+	if got, err = h.st.Stats(ctx); err != nil || got.GarbageChunks != 0 || got.GarbageNodes > 1 {
+		t.Errorf("after gc: %+v, %v", got, err)
+	}
+}

@@ -1,0 +1,158 @@
+package engine
+
+import (
+	"context"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Stats says what fills a store. Content is counted once per store, in bytes before
+// compression; what several hold counts for the first of vaults, checkpoints and
+// history.
+type Stats struct {
+	Vaults       int   `json:"vaults"`
+	Files        int64 `json:"files"`         // in all vaults
+	LogicalBytes int64 `json:"logical_bytes"` // content of all vaults, as if nothing were shared
+
+	Events          int `json:"events"`           // in all timelines
+	Checkpoints     int `json:"checkpoints"`      // saved ones
+	AutoCheckpoints int `json:"auto_checkpoints"` // made before commands, restores and undos
+
+	VaultBytes      int64 `json:"vault_bytes"`      // that vaults hold, now and where forks began
+	CheckpointBytes int64 `json:"checkpoint_bytes"` // that only saved checkpoints hold beside
+	HistoryBytes    int64 `json:"history_bytes"`    // that only what Prune drops holds beside
+
+	GarbageChunks int64 `json:"garbage_chunks"` // that nothing holds
+	GarbageNodes  int64 `json:"garbage_nodes"`
+	GarbageBytes  int64 `json:"garbage_bytes"` // of both, as they are stored
+	StoredBytes   int64 `json:"stored_bytes"`  // the whole store; 0 where the back end does not tell
+}
+
+// Stats measures the store. Like GC it walks every state that is kept, so it takes
+// as long as there are files, though nobody waits for it; it reads no content.
+func (s *Store) Stats(ctx context.Context) (Stats, error) {
+	s.care.Lock()
+	defer s.care.Unlock()
+	st, err := s.stats(ctx)
+	return st, wrap(err, "measure", "store")
+}
+
+func (s *Store) stats(ctx context.Context) (st Stats, err error) {
+	lastNode, lastChunk := s.lastNode.Load(), s.lastChunk.Load() // what is younger is not looked at
+	vaults := s.allVaults()
+	held, err := s.pinPresent(ctx, vaults)
+	defer func() {
+		for _, r := range held {
+			s.unpin(r)
+		}
+	}()
+	if err != nil {
+		return st, err
+	}
+	for _, v := range vaults {
+		info := v.Info()
+		st.Vaults++
+		st.Files += info.Files
+		st.LogicalBytes += info.Bytes
+	}
+	roots, err := s.rootsByHolder(ctx, &st)
+	if err != nil {
+		return st, err
+	}
+	var live marks
+	for _, part := range []struct {
+		roots []Root
+		bytes *int64
+	}{{append(held, roots.vaults...), &st.VaultBytes}, {roots.checkpoints, &st.CheckpointBytes}, {roots.history, &st.HistoryBytes}} {
+		before := live.bytes
+		for _, r := range part.roots {
+			if err := s.mark(ctx, r, &live); err != nil {
+				return st, err
+			}
+		}
+		*part.bytes = live.bytes - before
+	}
+	if err := s.markOpen(&live.chunks); err != nil {
+		return st, err
+	}
+	if err := s.garbage(ctx, tableChunks, live.chunks, lastChunk, &st.GarbageChunks, &st.GarbageBytes); err != nil {
+		return st, err
+	}
+	if err := s.garbage(ctx, tableNodes, live.nodes, lastNode, &st.GarbageNodes, &st.GarbageBytes); err != nil {
+		return st, err
+	}
+	if d, ok := kv.As[kv.Sizer](s.kv); ok {
+		st.StoredBytes, err = d.Size()
+	}
+	return st, err
+}
+
+// pinPresent pins the newest root of every vault, with what is pending where the
+// disk has room for it.
+func (s *Store) pinPresent(ctx context.Context, vaults []*Vault) (held []Root, err error) {
+	for _, v := range vaults {
+		rec, err := v.pinRecord(ctx)
+		if KindOf(err) == NoSpace {
+			rec, err = v.pinSaved()
+		}
+		if KindOf(err) == Closed && ctx.Err() == nil && !s.isClosed() {
+			continue // deleted meanwhile
+		}
+		if err != nil {
+			return held, err
+		}
+		held = append(held, rec.Root)
+	}
+	return held, nil
+}
+
+// heldRoots are roots by what holds them.
+type heldRoots struct{ vaults, checkpoints, history []Root }
+
+// rootsByHolder sorts the kept roots and counts what holds them.
+func (s *Store) rootsByHolder(ctx context.Context, st *Stats) (list heldRoots, err error) {
+	auto := map[string]map[uint64]bool{} // the automatic checkpoints of each vault
+	for _, v := range s.allVaults() {
+		saved, err := v.Checkpoints(ctx)
+		if err != nil {
+			return list, err
+		}
+		own := map[uint64]bool{}
+		for _, cp := range saved {
+			if seq, ok := parseCheckpointID(cp.ID); ok && cp.Auto {
+				own[seq] = true
+			}
+		}
+		st.Checkpoints += len(saved) - len(own)
+		st.AutoCheckpoints += len(own)
+		auto[v.Name()] = own
+		n, err := v.countEvents(ctx)
+		if err != nil {
+			return list, err
+		}
+		st.Events += n
+	}
+	err = s.eachRoot(ctx, func(r keptRoot) error {
+		switch {
+		case r.kind == rootCheckpoint && !auto[r.vault][r.seq]:
+			list.checkpoints = append(list.checkpoints, r.root)
+		case r.kind == rootCheckpoint || r.kind == rootEvent:
+			list.history = append(list.history, r.root)
+		case r.kind != rootLive: // which are pinned; these go on changing
+			list.vaults = append(list.vaults, r.root)
+		}
+		return nil
+	})
+	return list, err
+}
+
+// garbage counts the rows up to last whose ids are not live, and their bytes.
+func (s *Store) garbage(ctx context.Context, t kv.Table, live bitmap, last uint64, count, bytes *int64) error {
+	return s.eachDead(ctx, t, live, last, func(rows []deadRow) error {
+		for _, r := range rows {
+			*count++
+			*bytes += int64(r.size)
+		}
+		return nil
+	})
+}
