@@ -7,6 +7,7 @@ import (
 	"testing"
 	"time"
 
+	"github.com/agentvfs/avfs/engine"
 	"golang.org/x/sys/unix"
 )
 
@@ -15,6 +16,7 @@ var mountAttrTests = []mountTest{
 	{"single times", "touch -a must leave the modification time alone, or make rebuilds everything", (*mountSuite).singleTimes},
 	{"what moves which time", "backup tools and digest caches trust the ctime", (*mountSuite).movingTimes},
 	{"inode numbers are stable", "digest caches and hard link detection go by the inode number", (*mountSuite).stableInodes},
+	{"inode numbers outlive the mount", "a digest cache must still be right after a remount, a fork or a restore", (*mountSuite).lastingInodes},
 	{"new files belong to the caller", "git refuses a repository of somebody else", (*mountSuite).owners},
 	{"modes are enforced", "a secret that was just locked away must be closed at once", (*mountSuite).modes},
 	{"umask and mode bits", "installers set every mode bit and check it", (*mountSuite).modeBits},
@@ -133,6 +135,55 @@ func (s *mountSuite) stableInodes(t *testing.T) {
 	eng, err := s.vault.Resolve(t.Context(), filepath.Base(dir)+"/b", false)
 	mustDo(t, err)
 	equal(t, "the engine's number", uint64(eng.Ino), lstatOf(t, b).Ino)
+}
+
+func (s *mountSuite) lastingInodes(t *testing.T) {
+	ctx := t.Context()
+	store, v, _ := newMemoryVault(t, nil)
+	number := map[string]uint64{}
+	same := func(t *testing.T, what, point string) {
+		t.Helper()
+		for name, ino := range number {
+			equal(t, "inode number of "+name+" "+what, lstatOf(t, filepath.Join(point, name)).Ino, ino)
+		}
+	}
+	var cp engine.Checkpoint
+	t.Run("first", func(t *testing.T) { // its end unmounts
+		point := s.mount(t, v)
+		mustDo(t, os.MkdirAll(filepath.Join(point, "d"), 0o755))
+		putFile(t, filepath.Join(point, "d", "f"), "1")
+		mustDo(t, os.Link(filepath.Join(point, "d", "f"), filepath.Join(point, "twin")))
+		mustDo(t, os.Symlink("f", filepath.Join(point, "l")))
+		for _, name := range []string{".", "d", "d/f", "twin", "l"} {
+			number[name] = lstatOf(t, filepath.Join(point, name)).Ino
+		}
+		var err error
+		cp, err = v.Checkpoint(ctx, engine.CheckpointOptions{})
+		mustDo(t, err)
+		mustDo(t, os.Remove(filepath.Join(point, "twin")))
+		putFile(t, filepath.Join(point, "twin"), "another")
+		_, err = v.Restore(ctx, cp.Root, nil)
+		mustDo(t, err)
+		same(t, "after a restore", point)
+	})
+	if t.Skipped() || len(number) == 0 {
+		t.Skip("SKIP: nothing was mounted")
+	}
+	t.Run("second", func(t *testing.T) { same(t, "after a remount", s.mount(t, v)) })
+	fork, err := store.Fork(ctx, "work", "fork")
+	mustDo(t, err)
+	t.Run("fork", func(t *testing.T) {
+		point := s.mount(t, fork)
+		same(t, "in a fork", point)
+		putFile(t, filepath.Join(point, "new"), "")
+		putFile(t, filepath.Join(s.mount(t, v), "new"), "")
+		a, err := fork.Resolve(ctx, "new", false)
+		mustDo(t, err)
+		b, err := v.Resolve(ctx, "new", false)
+		if mustDo(t, err); a.Ino == b.Ino {
+			t.Errorf("a fork and its origin both gave the number %d to a new file", a.Ino)
+		}
+	})
 }
 
 func (s *mountSuite) owners(t *testing.T) {

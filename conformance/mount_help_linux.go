@@ -21,7 +21,8 @@ import (
 func mountTests() [][]mountTest {
 	return [][]mountTest{
 		mountNameTests, mountRenameTests, mountOrphanTests, mountFileTests, mountOpenTests,
-		mountAttrTests, mountXattrTests, mountListTests, mountCoherenceTests, mountProgramTests, mountRandomTests,
+		mountAttrTests, mountXattrTests, mountListTests, mountCoherenceTests, mountProgramTests, mountParallelTests,
+		mountRandomTests,
 	}
 }
 
@@ -218,6 +219,7 @@ const (
 func mountRoles() map[string]func(path string) error {
 	return map[string]func(string) error{
 		"map shared": mapShared, "map append": mapAppend, "map shrunk": mapShrunk, "random": playRandom,
+		"try locks": tryLocks, "hold locks": holdLocks, "read fifo": readFIFO,
 	}
 }
 

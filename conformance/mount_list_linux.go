@@ -16,6 +16,7 @@ var mountListTests = []mountTest{
 	{"listing while deleting", "rm -r reads and removes in turns; what it skips keeps the directory", (*mountSuite).listDeleting},
 	{"entries carry number and type", "find and git trust the listing and skip a stat for each name", (*mountSuite).listEntries},
 	{"listing from the start again", "rewinddir must show what has come meanwhile", (*mountSuite).listRewind},
+	{"a huge directory that changes", "what stays must be listed once, whatever comes and goes in between", (*mountSuite).listHuge},
 	{"a large directory", "caches hold tens of thousands of files in one directory", (*mountSuite).listLarge},
 }
 
@@ -136,6 +137,66 @@ func (s *mountSuite) listLarge(t *testing.T) {
 	for i, name := range list {
 		if name != fmt.Sprintf("%05d", i) {
 			t.Fatalf("entry %d is %q", i, name)
+		}
+	}
+}
+
+// listHuge lists a directory of 200,000 entries while others come and go.
+func (s *mountSuite) listHuge(t *testing.T) {
+	n := 200_000
+	if testing.Short() {
+		n = 5_000
+	}
+	dir := s.dir(t)
+	for i := range n {
+		mustDo(t, unix.Mknod(filepath.Join(dir, fmt.Sprintf("stay-%06d", i)), unix.S_IFREG|0o600, 0))
+	}
+	stop, stopped := make(chan struct{}), make(chan error, 1)
+	go func() { stopped <- comeAndGo(dir, stop) }() // ends when stop is closed
+	for range 2 {
+		f, err := os.Open(dir)
+		mustDo(t, err)
+		seen := make(map[string]int, n)
+		for {
+			list, err := f.Readdirnames(500)
+			if err == io.EOF {
+				break
+			}
+			mustDo(t, err)
+			for _, name := range list {
+				seen[name]++
+			}
+		}
+		mustDo(t, f.Close())
+		stayed := 0
+		for name, times := range seen {
+			if times != 1 {
+				t.Errorf("%s is listed %d times", name, times)
+			}
+			if strings.HasPrefix(name, "stay-") {
+				stayed++
+			}
+		}
+		equal(t, "entries that stayed", stayed, n)
+	}
+	close(stop)
+	mustDo(t, <-stopped)
+}
+
+// comeAndGo makes and removes files until it is stopped.
+func comeAndGo(dir string, stop <-chan struct{}) error {
+	for i := 0; ; i++ {
+		select {
+		case <-stop:
+			return nil
+		default:
+		}
+		name := filepath.Join(dir, fmt.Sprintf("go-%d", i))
+		if err := os.WriteFile(name, nil, 0o600); err != nil {
+			return err
+		}
+		if err := os.Remove(name); err != nil {
+			return err
 		}
 	}
 }
