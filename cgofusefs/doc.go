@@ -20,7 +20,8 @@
 //     reading and writing it go on.
 //   - Two hard links are two files to the kernel's page cache, so shared mappings
 //     of both are not coherent with each other.
-//   - fallocate, SEEK_HOLE and reflinks are not offered. Programs fall back.
+//   - fallocate, SEEK_HOLE, copy_file_range, O_TMPFILE and reflinks are not
+//     offered. Programs fall back.
 //
 // # Processes of the caller
 //
