@@ -40,7 +40,7 @@ const (
 )
 
 // colours can be told apart with any colour vision (Okabe and Ito).
-var colours = [...]string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999", "#56B4E9", "#D55E00", "#000000", "#F0E442"}
+var colours = [...]string{"#0072B2", "#E69F00", "#009E73", "#CC79A7", "#999999", "#56B4E9", "#D55E00", "#F0E442", "#000000"}
 
 // SVG returns the picture. Where the values span more than a decade the axis is
 // logarithmic and says so.
