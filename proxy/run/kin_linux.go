@@ -26,7 +26,7 @@ type kin struct {
 	sole   bool
 
 	orphaned bool // orphans go to another process than this one
-	dying    bool // the last look saw adopted processes that will soon have to be reaped
+	dying    bool // the last look saw processes that will soon have to be reaped
 
 	before map[int]uint64 // children that this process had before, pid to start; only for sole
 	known  map[int]uint64 // descendants seen so far, pid to start
@@ -163,8 +163,20 @@ func (k *kin) live() []process {
 			list = append(list, p)
 		}
 	}
+	k.dying = k.dying || k.anyToAdopt(mine)
 	k.reap(all, mine)
 	return list
+}
+
+// anyToAdopt reports whether a dead process was seen below a parent that has ended
+// as well, and will be this process's to reap in a moment.
+func (k *kin) anyToAdopt(mine []process) bool {
+	for _, p := range mine {
+		if p.dead() && p.pid != k.leader && slices.ContainsFunc(mine, func(q process) bool { return q.pid == p.ppid }) {
+			return true
+		}
+	}
+	return false
 }
 
 // claim finds this run's processes in the table, the leader included. A process
