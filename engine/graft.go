@@ -406,7 +406,7 @@ func (g *grafter) copyContent(ctx context.Context, src side, ino Ino, n *inode) 
 // before and after, with everything below a directory that was moved, and the other
 // names that a file has in b.
 func (s *Store) touchedPaths(ctx context.Context, a, b Root, inside func(string) bool) ([]string, error) {
-	changes, err := s.diff(ctx, a, b, nil, false)
+	changes, err := s.diff(ctx, a, b, nil, true)
 	if err != nil {
 		return nil, err
 	}

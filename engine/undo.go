@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math"
+	"slices"
 	"strings"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -48,7 +49,7 @@ func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) 
 		res.RestoreResult, err = v.switchTo(ctx, target.Before, ev)
 		return res, err
 	}
-	touched, err := v.s.diff(ctx, target.Before, target.After, nil, false)
+	touched, err := v.s.undoable(ctx, target)
 	if err != nil {
 		return res, err
 	}
@@ -69,14 +70,23 @@ func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) 
 	return res, err
 }
 
-// newestChange is the newest event that changed more than times.
+// undoable lists what an undo of ev takes back. The time of a directory alone says
+// that something came and went, and is not worth an undo.
+func (s *Store) undoable(ctx context.Context, ev Event) ([]change, error) {
+	changes, err := s.diff(ctx, ev.Before, ev.After, nil, true)
+	return slices.DeleteFunc(changes, func(c change) bool {
+		return c.kind == TimesChanged && c.after.n.isDir()
+	}), err
+}
+
+// newestChange is the newest event that changed something for an undo.
 func (v *Vault) newestChange(ctx context.Context) (Event, error) {
 	for seq := uint64(math.MaxUint64); ; {
 		ev, err := v.newestBefore(ctx, seq)
 		if err != nil {
 			return ev, err
 		}
-		changes, err := v.s.diff(ctx, ev.Before, ev.After, nil, false)
+		changes, err := v.s.undoable(ctx, ev)
 		if err != nil || len(changes) > 0 {
 			return ev, err
 		}
