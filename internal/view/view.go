@@ -294,8 +294,11 @@ func (w *View) Flush(ctx context.Context) error {
 // save makes everything durable that programs have written so far, mapped pages
 // included.
 func (w *View) save(ctx context.Context) error {
-	if err := w.Flush(ctx); err != nil {
+	switch err := w.Flush(ctx); {
+	case err != nil && ctx.Err() != nil:
 		return err
+	case err != nil: // the kernel tells it once and drops what it could not hand over
+		return fmt.Errorf("what a program had in mapped memory is lost; unmount again to go on without it: %w", err)
 	}
 	_, err := w.vault.Commit(ctx, true)
 	return err
