@@ -27,7 +27,7 @@ type AuditEntry struct {
 	RootBefore string    `json:"root_before,omitempty"`
 	RootAfter  string    `json:"root_after,omitempty"`
 	Error      string    `json:"error,omitempty"` // the kind of the error that kept the command from running
-	UID        int       `json:"uid"` // of the user who asked; -1 where there are none
+	UID        int       `json:"uid"`             // of the user who asked; -1 where there are none
 }
 
 // AppendAudit adds an entry, durably, and returns it with Seq and At filled in.

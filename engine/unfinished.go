@@ -117,11 +117,24 @@ func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 		defer u.v.commitMu.Unlock()
 		ev, err = u.v.recordLocked(ctx, ev, []AuditEntry{audit}, u.remove)
 	}
+	u.unpin()
+	return ev, wrap(err, "record "+CauseExec, u.v.Name())
+}
+
+// NotRun adds the entry to the audit and takes the record back, in one transaction,
+// for a command that did not run after all. It has no event.
+func (u *Unfinished) NotRun(ctx context.Context, audit AuditEntry) error {
+	defer u.unpin()
+	err := u.v.s.appendAudit(ctx, u.v.s.stampAudit(audit), u.remove)
+	return wrap(err, "audit", u.v.Name())
+}
+
+// unpin takes the pin back: the event or the record keeps the root.
+func (u *Unfinished) unpin() {
 	if u.pinned {
-		u.v.s.unpin(u.rec.Before) // the event or the record keeps it
+		u.v.s.unpin(u.rec.Before)
 		u.pinned = false
 	}
-	return ev, wrap(err, "record "+CauseExec, u.v.Name())
 }
 
 func (u *Unfinished) remove(tx kv.Writer) error { return tx.Delete(tableUnfinished, u.key()) }
