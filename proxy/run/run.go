@@ -23,7 +23,8 @@
 //   - TrackJob (Windows): a job object. A process that the command starts before
 //     it is put into the job escapes.
 //
-// Nothing of this survives SIGKILL of this process itself.
+// Nothing of this survives SIGKILL of this process itself. Under Spec.Sole, on Linux,
+// the leader then dies with it. End, called by another process, ends the rest.
 //
 // The leader stays a zombie until all others are gone, so the numbers of its
 // process, group and session cannot mean another process meanwhile. Run reaps
@@ -142,6 +143,10 @@ type Spec struct {
 	// Combined asks for one capture in the order of writing; see the package
 	// comment.
 	Combined bool
+
+	// Started is told what was started as soon as it is, by the goroutine of Run; may
+	// be nil. It must not block.
+	Started func(Command)
 
 	// Interrupt delivers the caller's signals. The first is passed on to the
 	// leader's process group; any but SIGINT also starts Grace. The second kills.

@@ -73,6 +73,9 @@ func (t *task) start() error {
 	}
 	p.closeChild()
 	t.ended = watchLeader(proc)
+	if t.spec.Started != nil {
+		t.spec.Started(t.kin.command(proc))
+	}
 	if p.shared {
 		t.drains = []*drain{t.spec.newDrain(p.ours[0], StreamBoth)}
 	} else {
