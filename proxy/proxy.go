@@ -97,35 +97,12 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	env := newEnvelope(ulid.Make().String(), &req)
 	p.enter(Validating)
 	if err := p.validate(&req); err != nil {
-		return p.failed(env, err)
+		return p.notRun(ctx, env, &req, err)
 	}
 	env.Vault, env.Command.Cwd = req.Vault, req.Cwd
-	p.enter(Deciding)
-	env.Decision = p.Policy.Decide(p.question(&req))
-	switch {
-	case env.Decision.Action == policy.Deny:
-		env.Status = StatusDenied
-		p.refused(ctx, env, &req)
-		p.enter(Denied)
+	hold := p.prepare(ctx, env, &req)
+	if hold == nil {
 		return env
-	case !env.Decision.Action.Allows():
-		env.Status = StatusApprovalRequired
-		p.refused(ctx, env, &req)
-		p.enter(ApprovalRequired)
-		return env
-	case req.DryRun:
-		env.Status = StatusCompleted
-		p.enter(Completed)
-		return env
-	}
-	p.enter(Preparing)
-	hold, err := p.Workspace.BeginExec(ctx, workspace.ExecRequest{
-		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: commandLine(&req),
-		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
-		Audit: auditEntry(env),
-	})
-	if err != nil {
-		return p.failed(env, err)
 	}
 	env.Vault, env.Checkpoint, env.RootBefore = hold.Vault, hold.Checkpoint, hold.RootBefore
 	p.enter(Executing)
@@ -136,6 +113,85 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	}
 	p.enter(Completed)
 	return env
+}
+
+// maxMoves is how often the place where a command is to run may change while it is
+// prepared.
+const maxMoves = 10
+
+// prepare decides and has the vault held, if the command may run. It decides anew
+// when the vault turns out to be at another place than the decision was made for.
+// It is nil if the command does not run; the envelope says why.
+func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *workspace.Exec {
+	place := p.place(ctx, req)
+	for moves := 0; ; moves++ {
+		if !p.decide(ctx, env, req, place) {
+			return nil
+		}
+		p.enter(Preparing)
+		hold, err := p.Workspace.BeginExec(ctx, beginRequest(env, req, place))
+		if err == nil {
+			return hold
+		}
+		moved, ok := movedTo(err)
+		if !ok || moves == maxMoves {
+			p.notRun(ctx, env, req, err)
+			return nil
+		}
+		place = moved
+		if req.Fork != "" { // which is made by now
+			req.Vault, req.Fork = req.Fork, ""
+		}
+	}
+}
+
+// place is where the command would run now.
+func (p *Proxy) place(ctx context.Context, req *Request) string {
+	if req.Fork != "" {
+		return p.Workspace.MountPoint(req.Fork, req.ReadOnly)
+	}
+	return p.Workspace.MountFor(ctx, req.Vault, workspace.MountHow{ReadOnly: req.ReadOnly, Driver: req.Driver})
+}
+
+// movedTo is the place that the owner would run the command in, if err says that it
+// is another one.
+func movedTo(err error) (place string, ok bool) {
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Kind != workspace.MountMoved {
+		return "", false
+	}
+	place, ok = e.Details["mountpoint"].(string)
+	return place, ok
+}
+
+// decide asks the policy and reports whether the command is to run.
+func (p *Proxy) decide(ctx context.Context, env *Envelope, req *Request, place string) bool {
+	p.enter(Deciding)
+	env.Decision = p.Policy.Decide(question(req, place))
+	end := Completed
+	switch {
+	case env.Decision.Action == policy.Deny:
+		env.Status, end = StatusDenied, Denied
+		p.refused(ctx, env, req)
+	case !env.Decision.Action.Allows():
+		env.Status, end = StatusApprovalRequired, ApprovalRequired
+		p.refused(ctx, env, req)
+	case req.DryRun:
+		env.Status = StatusCompleted
+	default:
+		return true
+	}
+	p.enter(end)
+	return false
+}
+
+// beginRequest asks for the vault.
+func beginRequest(env *Envelope, req *Request, place string) workspace.ExecRequest {
+	return workspace.ExecRequest{
+		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: commandLine(req),
+		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
+		Mountpoint: place, Audit: auditEntry(env),
+	}
 }
 
 // auditEntry is what the audit says of an execution, as far as it is known.
@@ -158,11 +214,35 @@ func (p *Proxy) refused(ctx context.Context, env *Envelope, req *Request) {
 	env.Error = workspace.NewFault(err)
 }
 
-// NotReady is the envelope of an execution for which there is no proxy, because of
-// err.
-func NotReady(req Request, err error) *Envelope {
-	env := newEnvelope(ulid.Make().String(), &req)
-	env.fail(err)
+// NotReady is the end of an execution for which there is no policy, because of err.
+// Without a Workspace no audit tells of it.
+func (p *Proxy) NotReady(ctx context.Context, req Request, err error) *Envelope {
+	return p.notRun(ctx, newEnvelope(ulid.Make().String(), &req), &req, err)
+}
+
+// auditWait is how long the audit may take of a command that did not run, of which
+// the caller may have given up.
+const auditWait = 10 * time.Second
+
+// notRun is the end of an execution whose command did not run, because of err. The
+// audit tells of it where there is a vault whose store can be used.
+func (p *Proxy) notRun(ctx context.Context, env *Envelope, req *Request, err error) *Envelope {
+	p.failed(env, err)
+	if p.Workspace == nil || req.DryRun || env.Error.Kind == engine.Locked {
+		return env
+	}
+	vault, _, lerr := p.Workspace.Locate(req.Vault)
+	if lerr != nil {
+		return env // err says so, or there is no vault to tell of
+	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWait)
+	defer cancel()
+	entry := auditEntry(env)
+	entry.Vault, entry.Error = vault, string(env.Error.Kind)
+	_, aerr := workspace.CallVault(ctx, p.Workspace, vault, workspace.OpAuditNotRun, func(string) engine.AuditEntry { return entry }, workspace.Streams{})
+	if aerr != nil && workspace.NewFault(aerr).Kind != env.Error.Kind {
+		env.fail(errors.Join(err, aerr))
+	}
 	return env
 }
 
@@ -214,12 +294,8 @@ func (p *Proxy) validate(req *Request) error {
 	return err
 }
 
-// question is the request as the policy sees it.
-func (p *Proxy) question(req *Request) policy.Command {
-	vault := req.Vault
-	if req.Fork != "" {
-		vault = req.Fork
-	}
+// question is the request as the policy sees it, for a vault at place.
+func question(req *Request, place string) policy.Command {
 	extra := map[string]string{}
 	for _, kv := range req.Env {
 		if name, value, ok := strings.Cut(kv, "="); ok {
@@ -227,7 +303,7 @@ func (p *Proxy) question(req *Request) policy.Command {
 		}
 	}
 	return policy.Command{
-		Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Env: extra, Mount: p.Workspace.MountPoint(vault, req.ReadOnly),
+		Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Env: extra, Mount: place,
 	}
 }
 
@@ -266,6 +342,10 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.Env, hold.Vault, env.ID, dir), Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: req.Stdout, Stderr: req.Stderr, Combined: req.Combined, Interrupt: req.Interrupt,
 		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(),
+		Started: func(c run.Command) {
+			// An owner that cannot be told has ended; the end of the hold says so.
+			_ = hold.Started(workspace.ExecCommand{PID: c.PID, Start: c.Start, Cgroup: c.Cgroup})
+		},
 	})
 	if err != nil {
 		return err

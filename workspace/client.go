@@ -99,14 +99,10 @@ func (r *remote) info(ctx context.Context) (OwnerInfo, error) {
 // errInUse says that an owner goes on because somebody needs it.
 var errInUse = errors.New("the owner of the store is in use")
 
-// stop asks the owner to end. With idle it fails with errInUse while somebody
-// needs it.
-func (r *remote) stop(ctx context.Context, idle bool) error {
-	url := "http://owner" + stopPath
-	if idle {
-		url += "?" + ifIdle
-	}
-	req, err := http.NewRequestWithContext(ctx, http.MethodPost, url, nil)
+// stop asks the owner to end; how is empty, ifIdle or byForce. With ifIdle it fails
+// with errInUse while somebody needs the owner.
+func (r *remote) stop(ctx context.Context, how string) error {
+	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner"+stopPath+"?"+how, nil)
 	if err != nil {
 		return err
 	}
@@ -114,10 +110,14 @@ func (r *remote) stop(ctx context.Context, idle bool) error {
 	if err != nil {
 		return fmt.Errorf("%w: %w", errNotStarted, err)
 	}
-	if err := resp.Body.Close(); err != nil || resp.StatusCode != http.StatusConflict {
-		return err
+	defer resp.Body.Close()
+	switch {
+	case resp.StatusCode != http.StatusConflict:
+		return nil
+	case how == ifIdle:
+		return errInUse
 	}
-	return errInUse
+	return refused(resp)
 }
 
 // errNotStarted says that the owner ended before it took the request.

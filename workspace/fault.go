@@ -18,6 +18,7 @@ const (
 	OwnerLost   engine.Kind = "OwnerLost"   // the owner of the store ended during the operation
 	VaultBusy   engine.Kind = "VaultBusy"   // another command runs in the vault
 	NotMounted  engine.Kind = "NotMounted"
+	MountMoved  engine.Kind = "MountMoved" // commands run in another mount of the vault by now
 	NoMounter   engine.Kind = "FuseUnavailable"
 )
 

@@ -18,6 +18,9 @@ type mount struct {
 	info  MountInfo
 	m     Mounted
 	users int // commands that run in it
+	// leaving is closed when no command runs in the mount any more; nil while it is
+	// open for commands.
+	leaving chan struct{}
 }
 
 // MountInfo describes a mount.
@@ -155,13 +158,41 @@ func (o *Owner) forget(m *mount) {
 	}
 }
 
-// use finds or makes the mount of the vault for commands. It is always at the same
-// place, wherever else the vault is mounted, so that commands see the same paths.
-// The returned function gives it back.
-func (o *Owner) use(ctx context.Context, vault string, how MountHow) (point string, done func(), err error) {
-	point = o.w.MountPoint(vault, how.ReadOnly)
+// chosenFor finds the mount that commands use among those that somebody chose: the
+// oldest that is as they need it. Locks on files hold within one mount, so a command
+// and the programs of whoever made the mount have to share it.
+func chosenFor(mounts []MountInfo, vault string, how MountHow) (point string, ok bool) {
+	var best *MountInfo
+	for i := range mounts {
+		m := &mounts[i]
+		if m.Vault != vault || m.Implicit || !m.is(how) {
+			continue
+		}
+		if best == nil || m.Since.Before(best.Since) || m.Since.Equal(best.Since) && m.Mountpoint < best.Mountpoint {
+			best = m
+		}
+	}
+	if best == nil {
+		return "", false
+	}
+	return best.Mountpoint, true
+}
+
+// use finds or makes the mount of the vault for commands: one that somebody chose,
+// or else one that is always at the same place. With want, which is not empty, it
+// fails with MountMoved if that is another place. The returned function gives the
+// mount back.
+func (o *Owner) use(ctx context.Context, vault string, how MountHow, want string) (point string, done func(), err error) {
 	o.mounting.Lock()
 	defer o.mounting.Unlock()
+	point, ok := chosenFor(o.openMounts(), vault, how)
+	if !ok {
+		point = o.w.MountPoint(vault, how.ReadOnly)
+	}
+	if want != "" && point != want {
+		return "", nil, &engine.Error{Kind: MountMoved, Op: "mount", Path: vault, Err: errors.New("commands run in " + point + " by now"),
+			Details: map[string]any{"mountpoint": point}}
+	}
 	m := o.mountOn(point)
 	if m == nil {
 		if err := os.MkdirAll(filepath.Dir(point), 0o700); err != nil {
@@ -171,7 +202,7 @@ func (o *Owner) use(ctx context.Context, vault string, how MountHow) (point stri
 			return "", nil, err
 		}
 	}
-	if m.info.Vault != vault || !m.info.is(how) {
+	if m.info.Vault != vault || !m.info.is(how) || !o.isOpen(m) {
 		return "", nil, &engine.Error{Kind: engine.Busy, Op: "mount", Path: vault,
 			Err: fmt.Errorf("another mount, of vault %s with %s, is in its place at %s", m.info.Vault, m.info.Driver, point)}
 	}
@@ -203,6 +234,78 @@ func (o *Owner) addUser(m *mount, n int) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	m.users += n
+	if m.users == 0 && m.leaving != nil {
+		close(m.leaving)
+	}
+}
+
+// awaitUnused keeps commands from a mount and returns when the last of those that
+// run in it has ended, or the mount has.
+func (o *Owner) awaitUnused(m *mount) {
+	o.mu.Lock()
+	m.leaving = make(chan struct{})
+	if m.users == 0 {
+		close(m.leaving)
+	}
+	o.mu.Unlock()
+	select {
+	case <-m.leaving:
+	case <-m.m.Done():
+	}
+}
+
+// isOpen reports whether commands may use a mount.
+func (o *Owner) isOpen(m *mount) bool {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	return m.leaving == nil
+}
+
+// openMounts lists the mounts that commands may use.
+func (o *Owner) openMounts() []MountInfo {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	list := make([]MountInfo, 0, len(o.mounts))
+	for _, m := range o.mounts {
+		if m.leaving == nil {
+			list = append(list, m.info)
+		}
+	}
+	return list
+}
+
+// MountFor says where a command in the vault would run now: in the mount that its
+// live owner, if there is one, would choose, or else at MountPoint. It makes nothing
+// and starts nobody. An owner that does not answer is no error here, since whoever
+// runs a command asks it again.
+func (w *Workspace) MountFor(ctx context.Context, vault string, how MountHow) string {
+	if point, ok := chosenFor(w.liveMounts(ctx, vault), vault, how); ok {
+		return point
+	}
+	return w.MountPoint(vault, how.ReadOnly)
+}
+
+// liveMounts lists the mounts of the store that a vault is in.
+func (w *Workspace) liveMounts(ctx context.Context, vault string) []MountInfo {
+	_, store, err := w.Locate(vault)
+	if err != nil {
+		return nil
+	}
+	w.mu.Lock()
+	o := w.owners[store]
+	w.mu.Unlock()
+	if o != nil {
+		return o.mountInfos()
+	}
+	r := dial(ctx, store)
+	if r == nil {
+		return nil
+	}
+	info, err := r.info(ctx)
+	if err != nil {
+		return nil
+	}
+	return info.Mounts
 }
 
 // inUse reports whether commands run in a mount.

@@ -282,7 +282,7 @@ func (w *Workspace) endIdleOwner(ctx context.Context, store string) error {
 func (w *Workspace) stopWhenIdle(ctx context.Context, store string) error {
 	deadline := time.Now().Add(w.cfg.LockWait)
 	for {
-		_, err := w.stopOwner(ctx, store, true)
+		_, err := w.stopOwner(ctx, store, ifIdle)
 		if !errors.Is(err, errInUse) {
 			return err
 		}

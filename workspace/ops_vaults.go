@@ -356,15 +356,18 @@ func (w *Workspace) DeleteVault(ctx context.Context, vault string) (DeleteResult
 }
 
 // StopOwner asks the owner of a store to end, waits until it has let go of the
-// store, and reports whether there was one. Operations under way may go on for a
-// few seconds.
-func (w *Workspace) StopOwner(ctx context.Context, store string) (stopped bool, err error) {
-	return w.stopOwner(ctx, store, false)
+// store, and reports whether there was one. It is Busy while a command runs in a
+// vault of the store, unless forced: then the command is ended. Other operations
+// under way may go on for a few seconds.
+func (w *Workspace) StopOwner(ctx context.Context, store string, force bool) (stopped bool, err error) {
+	if force {
+		return w.stopOwner(ctx, store, byForce)
+	}
+	return w.stopOwner(ctx, store, "")
 }
 
-// stopOwner is StopOwner; with idle it fails with errInUse while somebody needs
-// the owner.
-func (w *Workspace) stopOwner(ctx context.Context, store string, idle bool) (stopped bool, err error) {
+// stopOwner is StopOwner; how is what remote.stop takes.
+func (w *Workspace) stopOwner(ctx context.Context, store, how string) (stopped bool, err error) {
 	deadline := time.Now().Add(w.cfg.LockWait + shutdownWait)
 	for {
 		r := dial(ctx, store)
@@ -372,7 +375,7 @@ func (w *Workspace) stopOwner(ctx context.Context, store string, idle bool) (sto
 			break
 		}
 		stopped = true
-		if err := r.stop(ctx, idle); err != nil && !errors.Is(err, errNotStarted) {
+		if err := r.stop(ctx, how); err != nil && !errors.Is(err, errNotStarted) {
 			return true, err
 		}
 		if err := pause(ctx, deadline, store); err != nil {
@@ -409,7 +412,7 @@ func pause(ctx context.Context, deadline time.Time, store string) error {
 
 // removeStore deletes a store without vaults.
 func (w *Workspace) removeStore(ctx context.Context, store string) error {
-	if _, err := w.StopOwner(ctx, store); err != nil {
+	if _, err := w.StopOwner(ctx, store, false); err != nil {
 		return err
 	}
 	o, err := w.openWait(ctx, store)

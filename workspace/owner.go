@@ -27,14 +27,17 @@ type Owner struct {
 
 	forking sync.Mutex // held while a fork is made
 
+	auditing sync.Mutex // held while the entry of an exec is looked for, and added
+
 	changed chan struct{} // gets a value when idleIn may say something else
 
 	mu      sync.Mutex // guards what follows
 	mounts  map[string]*mount
 	turns   map[string]*turn // by vault
-	busy    int              // operations under way
-	since   time.Time        // when busy became 0, or a while later
-	closing bool             // the server takes no more operations
+	execs   map[string]RunningExec
+	busy    int       // operations under way
+	since   time.Time // when busy became 0, or a while later
+	closing bool      // the server takes no more operations
 }
 
 // Store is the open store.
@@ -97,7 +100,8 @@ func (w *Workspace) opened(path string) *Owner {
 	return o
 }
 
-// open opens the store in this process, without waiting for who has it.
+// open opens the store in this process, without waiting for who has it. Commands
+// whose owner has died are ended and recorded.
 func (w *Workspace) open(path string) (*Owner, error) {
 	w.mu.Lock()
 	defer w.mu.Unlock()
@@ -113,9 +117,13 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
+	if err := w.recordLost(context.Background(), store); err != nil {
+		return nil, errors.Join(err, store.Close())
+	}
 	o := &Owner{
 		w: w, path: path, driver: driver, store: store, refs: 1,
-		changed: make(chan struct{}, 1), mounts: map[string]*mount{}, turns: map[string]*turn{}, since: time.Now(),
+		changed: make(chan struct{}, 1), mounts: map[string]*mount{}, turns: map[string]*turn{},
+		execs: map[string]RunningExec{}, since: time.Now(),
 	}
 	w.owners[path] = o
 	return o, nil

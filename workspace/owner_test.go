@@ -130,13 +130,13 @@ func TestIdleOwnerEnds(t *testing.T) {
 // TestStopOwner holds that a stopped owner has let go of the store.
 func TestStopOwner(t *testing.T) {
 	w, store, ended := served(t, -1)
-	if stopped, err := w.StopOwner(t.Context(), store); err != nil || !stopped {
+	if stopped, err := w.StopOwner(t.Context(), store, false); err != nil || !stopped {
 		t.Fatalf("StopOwner = %v, %v", stopped, err)
 	}
 	if err := <-ended; err != nil {
 		t.Error(err)
 	}
-	if stopped, err := w.StopOwner(t.Context(), store); err != nil || stopped {
+	if stopped, err := w.StopOwner(t.Context(), store, false); err != nil || stopped {
 		t.Errorf("without an owner StopOwner = %v, %v", stopped, err)
 	}
 	if _, err := os.Lstat(strings.TrimSuffix(store, ".avfs") + ".sock"); !os.IsNotExist(err) {
@@ -174,7 +174,7 @@ func TestVersionSkew(t *testing.T) {
 	if err != nil || len(owners) != 1 || owners[0].PID != os.Getpid() {
 		t.Errorf("Owners = %+v, %v", owners, err)
 	}
-	if _, err := w.StopOwner(t.Context(), store); err != nil {
+	if _, err := w.StopOwner(t.Context(), store, false); err != nil {
 		t.Error(err)
 	}
 	if err := <-ended; err != nil {

@@ -141,7 +141,8 @@ const (
 	headerExec     = "Avfs-Exec" // the exec that the caller runs in
 	opPrefix       = "/v1/op/"
 	stopPath       = "/v1/stop"
-	ifIdle         = "idle" // the query of a stop that is only for an owner which nobody needs
+	ifIdle         = "idle"  // the query of a stop that is only for an owner which nobody needs
+	byForce        = "force" // that of one which also cuts off commands that run
 )
 
 // ServeHTTP answers one request. The two without a version of the protocol work
@@ -154,17 +155,31 @@ func (s *server) ServeHTTP(rw http.ResponseWriter, r *http.Request) {
 		rw.Header().Set("Content-Type", "application/json")
 		_ = json.NewEncoder(rw).Encode(s.o.Info()) // a client that is gone needs no answer
 	case r.Method == http.MethodPost && r.URL.Path == stopPath:
-		if r.URL.RawQuery == ifIdle && !s.o.closeIfIdle() {
-			rw.WriteHeader(http.StatusConflict)
-			return
-		}
-		s.stop()
+		s.end(rw, r.URL.RawQuery)
 	case s.o.begin():
 		defer s.o.end()
 		s.operate(rw, r)
 	default: // the client looks for the next owner
 		rw.WriteHeader(http.StatusServiceUnavailable)
 	}
+}
+
+// end ends the owner, or says why not.
+func (s *server) end(rw http.ResponseWriter, how string) {
+	switch how {
+	case ifIdle:
+		if !s.o.closeIfIdle() {
+			rw.WriteHeader(http.StatusConflict)
+			return
+		}
+	case byForce:
+	default:
+		if err := s.o.closeUnlessRunning(); err != nil {
+			s.fault(rw, http.StatusConflict, NewFault(err))
+			return
+		}
+	}
+	s.stop()
 }
 
 // operate finds the operation that is asked for and runs it.
@@ -184,8 +199,12 @@ func (s *server) operate(rw http.ResponseWriter, r *http.Request) {
 }
 
 func (s *server) refuse(rw http.ResponseWriter, status int, kind engine.Kind, message string) {
+	s.fault(rw, status, &Fault{Kind: kind, Message: message})
+}
+
+func (s *server) fault(rw http.ResponseWriter, status int, f *Fault) {
 	rw.WriteHeader(status)
-	b, err := json.Marshal(&Fault{Kind: kind, Message: message})
+	b, err := json.Marshal(f)
 	if err == nil {
 		_, _ = rw.Write(b) // a client that is gone needs no answer
 	}

@@ -28,6 +28,9 @@ type Config struct {
 	// returns when it listens. Nil: this process does not start owners, and
 	// operations that want one run in it.
 	Spawn func(ctx context.Context, path string) error
+	// EndCommand ends what is left of the command of an exec whose caller or owner
+	// has died, and fails if something does not end. Nil: this process cannot.
+	EndCommand func(left ExecLeft) error
 	// Version is that of the program, told to whoever asks the owner.
 	Version string
 	// LockWait is how long to wait for a store that somebody else has open and

@@ -43,7 +43,7 @@ func (c *execCmd) run(a *app) error {
 	}
 	w, rules, err := a.rules()
 	if err != nil {
-		return a.reportExec(proxy.NotReady(req, err), nil)
+		return a.reportExec((&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err), nil)
 	}
 	ctx, signals := newRelay(a.ctx)
 	defer signals.close()

@@ -12,6 +12,7 @@ type serveCmd struct {
 	Vault  string `arg:"" optional:"" help:"The vault whose store to serve; by default the current one."`
 	Linger string `help:"End when nothing has needed the store for so long; by default never." placeholder:"DURATION"`
 	Stop   bool   `help:"End the running owner of the store instead."`
+	Force  bool   `help:"With --stop: also while commands run; they are ended."`
 	driverFlag
 }
 
@@ -30,6 +31,9 @@ func (c *serveCmd) run(a *app) error {
 	_, store, err := w.Locate(vault)
 	if err != nil {
 		return err
+	}
+	if c.Force && !c.Stop {
+		return usageError("--force belongs to --stop")
 	}
 	if c.Stop {
 		return c.stop(a, w, store)
@@ -50,7 +54,7 @@ type stopDoc struct {
 }
 
 func (c *serveCmd) stop(a *app, w *workspace.Workspace, store string) error {
-	stopped, err := w.StopOwner(a.ctx, store)
+	stopped, err := w.StopOwner(a.ctx, store, c.Force)
 	if err != nil {
 		return err
 	}

@@ -2,6 +2,7 @@ package main
 
 import (
 	"github.com/agentvfs/avfs/backends"
+	"github.com/agentvfs/avfs/proxy"
 	"github.com/agentvfs/avfs/workspace"
 )
 
@@ -18,7 +19,8 @@ func (a *app) workspaceWith(driver string) (*workspace.Workspace, error) {
 	}
 	s := &spawner{linger: linger, getenv: a.getenv, trace: a.trace}
 	return workspace.Open(workspace.Config{
-		Drivers: backends.All(), Mounter: mounter{driver}, Spawn: s.spawn, Version: version(),
+		Drivers: backends.All(), Mounter: mounter{driver}, Spawn: s.spawn,
+		EndCommand: proxy.EndCommand, Version: version(),
 	})
 }
 

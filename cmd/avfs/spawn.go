@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentvfs/avfs/backends"
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/proxy"
 	"github.com/agentvfs/avfs/workspace"
 )
 
@@ -194,7 +195,8 @@ func serveStore(ctx context.Context, path string, listening func()) error {
 	if err != nil {
 		return err
 	}
-	w, err := workspace.Open(workspace.Config{Drivers: backends.All(), Mounter: mounter{os.Getenv(driverVar)}, Version: version()})
+	w, err := workspace.Open(workspace.Config{Drivers: backends.All(), Mounter: mounter{os.Getenv(driverVar)},
+		EndCommand: proxy.EndCommand, Version: version()})
 	if err != nil {
 		return err
 	}
