@@ -31,11 +31,12 @@ const (
 // the newest pin of the one tree that refers to it, is deleted as soon as that
 // tree drops it; every other one waits for GC.
 type chunkStore struct {
-	kv    kv.Store
-	cache *cache[content]
-	next  *atomic.Uint64 // the last chunk id handed out
-	enc   *zstd.Encoder
-	dec   *zstd.Decoder
+	kv     kv.Store
+	cache  *cache[content]
+	next   *atomic.Uint64 // the last chunk id handed out
+	enc    *zstd.Encoder
+	dec    *zstd.Decoder
+	claims claims
 }
 
 // content is that of a chunk, with the digest that it was verified against. data is
@@ -251,7 +252,8 @@ func lookup(tx kv.Reader, sum []byte) (id uint64, shared, ok bool, err error) {
 }
 
 // prepare hashes, looks up and compresses a group of pages and gives each an id.
-// seen holds what earlier groups of the same commit stored.
+// seen holds what earlier groups of the same commit stored. The caller holds sweep
+// shared until what it found is in a tree.
 func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha256.Size]byte]uint64) error {
 	parallel(len(group), func(i int) { group[i].sum = sha256.Sum256(group[i].data) })
 	err := c.kv.View(ctx, func(tx kv.Reader) error {
@@ -267,6 +269,7 @@ func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha
 				return err
 			}
 			if p.reused {
+				c.claims.add(p.ref.id)
 				rec, _, err := tx.Get(tableChunks, kv.ID(p.ref.id))
 				if err != nil {
 					return err

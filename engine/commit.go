@@ -134,6 +134,8 @@ type commit struct {
 	drop    doomed    // what the commit before left to delete
 	dead    doomed    // what this commit leaves
 	shared  map[uint64]chunkRef
+
+	floorNode, floorChunk uint64 // of the vault, beside the marks in old
 }
 
 // pending is one page to store.
@@ -151,6 +153,7 @@ type pending struct {
 func (v *Vault) freeze(req commitRequest) *commit {
 	v.stopTimer()
 	c := &commit{v: v, req: req, gen: v.generation, old: v.rec, rec: v.rec, over: v.active}
+	c.floorNode, c.floorChunk = v.floorNode, v.floorChunk
 	c.rec.NextIno, c.rec.Count, c.rec.Bytes = v.nextIno, v.count, v.bytes
 	v.frozen, v.active = v.active, &overlay{}
 	for _, f := range v.files {
@@ -176,7 +179,7 @@ func (v *Vault) freeze(req commitRequest) *commit {
 // takeDoomed takes as much as one transaction deletes. The caller holds mu.
 func (v *Vault) takeDoomed() doomed {
 	for _, ref := range v.doomed.closed {
-		if ref.id > v.rec.ChunkMark {
+		if ref.id > v.chunkMark() {
 			v.doomed.chunks = append(v.doomed.chunks, ref)
 		}
 	}
@@ -214,7 +217,7 @@ func (c *commit) persist(ctx context.Context) error {
 	}
 	c.rec.Root = Root{root}
 	for _, ref := range c.sink.dead {
-		if ref.ID > c.old.NodeMark {
+		if ref.ID > max(c.old.NodeMark, c.floorNode) {
 			c.dead.nodes = append(c.dead.nodes, ref.ID)
 		}
 	}
@@ -405,7 +408,7 @@ func (c *commit) collectDead(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if !ok || ref.id <= c.old.ChunkMark {
+		if !ok || ref.id <= max(c.old.ChunkMark, c.floorChunk) {
 			continue
 		}
 		if !ch.Delete {

@@ -183,7 +183,7 @@ func (v *Vault) hold(key string, value []byte, delta int) {
 // doom lets the next commit delete a chunk that only unlinked open files of this
 // vault can have referred to, or the tree until that commit. The caller holds mu.
 func (v *Vault) doom(ref chunkRef) {
-	if ref.id > v.rec.ChunkMark {
+	if ref.id > v.chunkMark() {
 		v.doomed.closed = append(v.doomed.closed, ref)
 		v.arm()
 	}

@@ -76,6 +76,10 @@ func (v *Vault) pinned() vaultRecord {
 	return rec
 }
 
+// chunkMark is the chunk id up to which others may refer to what the vault has, or
+// GC looks for it. The caller holds mu.
+func (v *Vault) chunkMark() uint64 { return max(v.rec.ChunkMark, v.floorChunk) }
+
 // setRecord replaces the vault's record. The caller holds commitMu.
 func (v *Vault) setRecord(rec vaultRecord) {
 	v.mu.Lock()

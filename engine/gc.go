@@ -3,6 +3,10 @@ package engine
 import (
 	"context"
 	"errors"
+	"math/bits"
+	"slices"
+	"sync"
+	"time"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -21,7 +25,7 @@ type GCReport struct {
 // GC commits and deletes every node and chunk that no vault, fork point,
 // checkpoint, timeline entry, running command or open file refers to, and gives the
 // space back. It may be cut short at any moment: what is left is found by the next
-// one. Commits wait while it marks, not while it sweeps.
+// one. Commits go on meanwhile; they wait for moments only.
 func (s *Store) GC(ctx context.Context) (GCReport, error) {
 	s.care.Lock()
 	defer s.care.Unlock()
@@ -60,7 +64,6 @@ func (s *Store) collect(ctx context.Context, rep *GCReport) error {
 	if err != nil {
 		return err
 	}
-	rep.LiveNodes, rep.LiveChunks = live.nodes.count(), live.chunks.count()
 	// Nothing can lead to what is swept now: no root, no open file, no digest.
 	if rep.Chunks, err = s.sweepIDs(ctx, tableChunks, live.chunks, lastChunk); err != nil {
 		return err
@@ -73,9 +76,37 @@ func (s *Store) collect(ctx context.Context, rep *GCReport) error {
 // that no commit finds it any more. It returns the newest ids that it speaks of;
 // what is younger stays as well.
 func (s *Store) findLive(ctx context.Context, live *marks, rep *GCReport) (lastNode, lastChunk uint64, err error) {
-	s.sweep.Lock()
+	s.chunks.claims.begin()
+	defer s.chunks.claims.end()
+	defer s.setFloors(0, 0)
+	roots, err := s.freezeRoots(ctx, live, &lastNode, &lastChunk)
+	if err != nil {
+		return 0, 0, err
+	}
+	for _, r := range roots {
+		if err := s.mark(ctx, r, live); err != nil {
+			return 0, 0, err
+		}
+	}
+	if err := s.sweepDigests(ctx, live.chunks, lastChunk); err != nil {
+		return 0, 0, err
+	}
+	s.chunks.claims.addTo(&live.chunks)
+	rep.LiveNodes, rep.LiveChunks = live.nodes.count(), live.chunks.count()
+	rep.Rows, err = s.sweepRows(ctx)
+	return lastNode, lastChunk, err
+}
+
+// freezeRoots lists every root that is kept at this moment, and makes sure that
+// nothing which they refer to is deleted while it is marked: commits drop younger
+// nodes and chunks only. A root that is kept later refers to these states' nodes
+// and to younger ones, so what is in none of them, and not younger, is garbage for
+// good. It also marks what only open files refer to.
+func (s *Store) freezeRoots(ctx context.Context, live *marks, lastNode, lastChunk *uint64) (roots []Root, err error) {
+	s.pause()
 	defer s.sweep.Unlock()
-	var roots []Root
+	*lastNode, *lastChunk = s.lastNode.Load(), s.lastChunk.Load()
+	s.setFloors(*lastNode, *lastChunk)
 	seen := map[Root]bool{}
 	err = s.eachRoot(ctx, func(r keptRoot) error {
 		if !seen[r.root] {
@@ -84,22 +115,79 @@ func (s *Store) findLive(ctx context.Context, live *marks, rep *GCReport) (lastN
 		}
 		return nil
 	})
-	for _, r := range roots {
-		if err == nil {
-			err = s.mark(ctx, r, live)
+	if err != nil {
+		return nil, err
+	}
+	return roots, s.markOpen(&live.chunks)
+}
+
+// pauseWait bounds how long pause looks for a moment without commits.
+const pauseWait = 2 * time.Second
+
+// pause takes sweep alone. A commit may take long, and whoever waits for the lock
+// makes the commits of other vaults wait as well; so it looks for a moment in which
+// none is under way, and waits only if there is none.
+func (s *Store) pause() {
+	for until := time.Now().Add(pauseWait); time.Now().Before(until); time.Sleep(time.Millisecond) {
+		if s.sweep.TryLock() {
+			return
 		}
 	}
-	if err != nil {
-		return 0, 0, err
+	s.sweep.Lock()
+}
+
+// setFloors keeps commits from deleting what has these ids or lower ones.
+func (s *Store) setFloors(node, chunk uint64) {
+	for _, v := range s.allVaults() {
+		v.mu.Lock()
+		v.floorNode, v.floorChunk = node, chunk
+		v.mu.Unlock()
 	}
-	if err := s.markOpen(&live.chunks); err != nil {
-		return 0, 0, err
+}
+
+// claims are chunks that commits found by their digest while GC marks. Nothing else
+// may lead to them, so it does not see them otherwise. Whoever adds holds sweep
+// shared until the commit is over.
+type claims struct {
+	mu     sync.Mutex // guards what follows
+	active bool
+	ids    bitmap
+}
+
+func (c *claims) begin() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.active, c.ids = true, nil
+}
+
+func (c *claims) end() {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	c.active, c.ids = false, nil
+}
+
+func (c *claims) add(id uint64) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	if c.active {
+		c.ids.add(id)
 	}
-	if err := s.sweepDigests(ctx, live.chunks); err != nil {
-		return 0, 0, err
+}
+
+func (c *claims) has(id uint64) bool {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	return c.ids.has(id)
+}
+
+func (c *claims) addTo(live *bitmap) {
+	c.mu.Lock()
+	defer c.mu.Unlock()
+	for i, word := range c.ids {
+		for ; word != 0; word &= word - 1 {
+			live.add(uint64(i)*64 + uint64(bits.TrailingZeros64(word)))
+		}
 	}
-	rep.Rows, err = s.sweepRows(ctx)
-	return s.lastNode.Load(), s.lastChunk.Load(), err
 }
 
 // marks is what was found to be in use.
@@ -163,13 +251,43 @@ func (v *Vault) markPending(chunks *bitmap) (err error) {
 // sweepBatch is how many rows one transaction of a sweep deletes.
 const sweepBatch = 5_000
 
-// sweepDigests deletes the index rows of chunks that are not marked, and those
-// that are damaged, before the chunks themselves, so that nothing can be found by
-// digest that is gone.
-func (s *Store) sweepDigests(ctx context.Context, live bitmap) error {
-	return s.sweepWhere(ctx, tableDigests, nil, func(k, row []byte) bool {
+// pausedBatch is how many rows GC deletes while commits wait.
+const pausedBatch = 500
+
+// sweepDigests deletes the index rows of chunks up to last that are not marked, and
+// those that are damaged, before the chunks themselves, so that nothing can be found
+// by digest that is gone. Between two batches a commit may still find such a chunk;
+// it claims it, and no commit is under way while a batch is decided.
+func (s *Store) sweepDigests(ctx context.Context, live bitmap, last uint64) error {
+	dead := func(k, row []byte) bool {
 		id, _, ok := parseIndexRow(k, row)
-		return !ok || !live.has(id)
+		return !ok || id <= last && !live.has(id) && !s.chunks.claims.has(id)
+	}
+	return s.eachRow(ctx, tableDigests, dead, func(keys [][]byte) error {
+		for part := range slices.Chunk(keys, pausedBatch) {
+			if err := s.dropDigests(ctx, part, dead); err != nil {
+				return err
+			}
+		}
+		return nil
+	})
+}
+
+// dropDigests deletes the index rows that are dead still.
+func (s *Store) dropDigests(ctx context.Context, keys [][]byte, dead func(k, row []byte) bool) error {
+	s.pause()
+	defer s.sweep.Unlock()
+	return s.kv.Update(ctx, kv.Relaxed|kv.Reclaim, func(tx kv.Writer) error {
+		for _, k := range keys {
+			row, ok, err := tx.Get(tableDigests, k)
+			if err == nil && ok && dead(k, row) {
+				err = tx.Delete(tableDigests, k)
+			}
+			if err != nil {
+				return err
+			}
+		}
+		return nil
 	})
 }
 
@@ -249,15 +367,17 @@ func (s *Store) deleteKeys(ctx context.Context, t kv.Table, keys [][]byte) error
 	})
 }
 
-// sweepRows deletes checkpoints and timeline entries that belong to no vault.
+// sweepRows deletes the rows that belong to no vault: checkpoints, timeline entries
+// and others.
 func (s *Store) sweepRows(ctx context.Context) (dead int64, err error) {
-	vaults := map[uint64]bool{}
-	for _, v := range s.allVaults() {
-		vaults[v.id] = true
-	}
+	last, vaults := s.vaultIDs()
 	for _, t := range rowTables() {
-		err := s.sweepWhere(ctx, t, &dead, func(k, _ []byte) bool {
-			return len(k) == 16 && !vaults[kv.ParseID(k[:8])]
+		ownerless := func(k, _ []byte) bool {
+			return len(k) == 16 && kv.ParseID(k[:8]) <= last && !vaults[kv.ParseID(k[:8])]
+		}
+		err := s.eachRow(ctx, t, ownerless, func(keys [][]byte) error {
+			dead += int64(len(keys))
+			return s.deleteKeys(ctx, t, keys)
 		})
 		if err != nil {
 			return dead, err
@@ -266,9 +386,20 @@ func (s *Store) sweepRows(ctx context.Context) (dead int64, err error) {
 	return dead, nil
 }
 
-// sweepWhere deletes the rows for which dead holds, a batch in each transaction,
-// and counts them. dead sees every row once.
-func (s *Store) sweepWhere(ctx context.Context, t kv.Table, count *int64, dead func(k, value []byte) bool) error {
+// vaultIDs lists the vaults up to the newest id, at a moment in which none is made.
+func (s *Store) vaultIDs() (last uint64, ids map[uint64]bool) {
+	s.pause()
+	defer s.sweep.Unlock()
+	ids = map[uint64]bool{}
+	for _, v := range s.allVaults() {
+		ids[v.id] = true
+	}
+	return s.lastVault.Load(), ids
+}
+
+// eachRow shows the keys of the rows for which match holds to fn, a batch at a
+// time, outside of the transaction that found them. match sees every row once.
+func (s *Store) eachRow(ctx context.Context, t kv.Table, match func(k, value []byte) bool, fn func(keys [][]byte) error) error {
 	var from []byte
 	for more := true; more; {
 		var batch [][]byte
@@ -280,20 +411,17 @@ func (s *Store) sweepWhere(ctx context.Context, t kv.Table, count *int64, dead f
 					from = append([]byte(nil), k...)
 					return kv.Stop
 				}
-				if dead(k, value) {
+				if match(k, value) {
 					batch = append(batch, append([]byte(nil), k...))
 				}
 				return nil
 			})
 		})
-		if err == nil {
-			err = s.deleteKeys(ctx, t, batch)
+		if err == nil && len(batch) > 0 {
+			err = fn(batch)
 		}
 		if err != nil {
 			return err
-		}
-		if count != nil {
-			*count += int64(len(batch))
 		}
 	}
 	return nil

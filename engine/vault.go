@@ -32,8 +32,10 @@ type Vault struct {
 	active     *overlay     // changes since the last freeze
 	frozen     *overlay     // changes that a commit is persisting; nil when none is
 	files      map[Ino]*file
-	held       map[uint64]int      // chunks that unlinked open files refer to, and how often
-	doomed     doomed              // what the next commit may delete
+	held       map[uint64]int // chunks that unlinked open files refer to, and how often
+	doomed     doomed         // what the next commit may delete
+	floorNode  uint64         // what GC is marking, and no commit deletes; 0 otherwise
+	floorChunk uint64
 	shared     map[uint64]chunkRef // what the next commit must mark as shared; see doubled
 	nextIno    uint64
 	count      int64 // inodes, the top directory not counted
