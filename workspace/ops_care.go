@@ -66,6 +66,44 @@ var OpGC = Op[InVault, engine.GCReport]{Name: "gc", Long: true,
 		return o.store.GC(ctx)
 	}}
 
+// PruneRequest asks to drop old history of a vault.
+type PruneRequest struct {
+	Vault string `json:"vault"`
+	// Last, Hours and Days change the rule that is used, each if it is not nil.
+	Last   *int `json:"last,omitempty"`
+	Hours  *int `json:"hours,omitempty"`
+	Days   *int `json:"days,omitempty"`
+	Save   bool `json:"save,omitempty"` // the rule is the vault's from now on
+	DryRun bool `json:"dry_run,omitempty"`
+}
+
+// OpPrune drops the history that the vault's rule, or another one, does not keep.
+var OpPrune = Op[PruneRequest, engine.PruneReport]{Name: "prune",
+	Run: func(ctx context.Context, o *Owner, req PruneRequest, _ Streams) (engine.PruneReport, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return engine.PruneReport{}, err
+		}
+		rule := v.Retention()
+		for _, f := range []struct{ to, from *int }{{&rule.Last, req.Last}, {&rule.Hours, req.Hours}, {&rule.Days, req.Days}} {
+			if f.from != nil {
+				*f.to = *f.from
+			}
+		}
+		if req.Save && !req.DryRun {
+			if err := v.SetRetention(ctx, &rule); err != nil {
+				return engine.PruneReport{}, err
+			}
+		}
+		return v.Prune(ctx, &engine.PruneOptions{Rule: &rule, DryRun: req.DryRun})
+	}}
+
+// OpStats measures what fills a vault's store.
+var OpStats = Op[InVault, engine.Stats]{Name: "stats", Long: true,
+	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) (engine.Stats, error) {
+		return o.store.Stats(ctx)
+	}}
+
 // OpAuditAppend adds an entry about a command that did not run.
 var OpAuditAppend = Op[engine.AuditEntry, engine.AuditEntry]{Name: "audit.append",
 	Run: func(ctx context.Context, o *Owner, e engine.AuditEntry, _ Streams) (engine.AuditEntry, error) {
@@ -83,6 +121,8 @@ func careOps() map[string]handler {
 	add(all, OpCheck)
 	add(all, OpRepair)
 	add(all, OpGC)
+	add(all, OpPrune)
+	add(all, OpStats)
 	add(all, OpBackup)
 	add(all, OpCompact)
 	add(all, OpAuditAppend)

@@ -19,8 +19,10 @@ type QuotaDoc struct {
 // use; nil is no limit.
 type LimitsDoc struct {
 	MaxSizeMB     *float64 `json:"max_size_mb"`
+	MaxBytes      *int64   `json:"max_bytes"` // the same in bytes
 	MaxFiles      *int64   `json:"max_files"`
 	MaxFileSizeMB *float64 `json:"max_file_size_mb"`
+	MaxFileBytes  *int64   `json:"max_file_bytes"` // the same in bytes
 }
 
 // OpQuota tells the quota of a vault and what is used of it.
@@ -73,11 +75,19 @@ func quotaCommand(c engine.QuotaChange) []string {
 func quotaDoc(v *engine.Vault) QuotaDoc {
 	q := v.Quota()
 	doc := QuotaDoc{Vault: v.Name(), Usage: v.Usage()}
-	doc.Limits.MaxSizeMB, doc.Limits.MaxFileSizeMB = inMB(q.MaxBytes), inMB(q.MaxFileBytes)
-	if q.MaxFiles > 0 {
-		doc.Limits.MaxFiles = &q.MaxFiles
+	doc.Limits = LimitsDoc{
+		MaxSizeMB: inMB(q.MaxBytes), MaxBytes: limit(q.MaxBytes), MaxFiles: limit(q.MaxFiles),
+		MaxFileSizeMB: inMB(q.MaxFileBytes), MaxFileBytes: limit(q.MaxFileBytes),
 	}
 	return doc
+}
+
+// limit is a limit of a quota; nil for none.
+func limit(n int64) *int64 {
+	if n == 0 {
+		return nil
+	}
+	return &n
 }
 
 // inMB is a limit in megabytes; nil for none.

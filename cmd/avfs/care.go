@@ -18,6 +18,69 @@ func (gcCmd) run(a *app) error {
 	}
 	return a.print(rep, func(w io.Writer) {
 		fmt.Fprintf(w, "freed %d chunks and %d nodes, %s given back\n", rep.Chunks, rep.Nodes, size(rep.ReclaimedBytes))
+		if rep.Chunks == 0 && rep.ReclaimedBytes == 0 {
+			fmt.Fprintln(w, "checkpoints and the history still keep what was removed; avfs stats tells how much, avfs prune drops history")
+		}
+	})
+}
+
+type pruneCmd struct {
+	Last   *int `name:"keep-last" help:"Keep so many of the newest events, and of older ones only what the other flags say." placeholder:"N"`
+	Hours  *int `name:"keep-hourly" help:"Of older events keep one an hour, for so many hours back." placeholder:"N"`
+	Days   *int `name:"keep-daily" help:"Of older events keep one a day, for so many days back." placeholder:"N"`
+	Save   bool `help:"Use this rule for the vault from now on."`
+	DryRun bool `help:"Only tell what would go."`
+}
+
+func (c *pruneCmd) run(a *app) error {
+	for _, n := range []*int{c.Last, c.Hours, c.Days} {
+		if n != nil && *n < 0 {
+			return usageError("--keep-last, --keep-hourly and --keep-daily are numbers, 0 or more")
+		}
+	}
+	if c.Last != nil { // who says how many of the newest to keep means all that is kept
+		none := 0
+		for _, n := range []**int{&c.Hours, &c.Days} {
+			if *n == nil {
+				*n = &none
+			}
+		}
+	}
+	rep, err := call(a, workspace.OpPrune, func(v string) workspace.PruneRequest {
+		return workspace.PruneRequest{Vault: v, Last: c.Last, Hours: c.Hours, Days: c.Days, Save: c.Save, DryRun: c.DryRun}
+	}, workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(rep, func(w io.Writer) {
+		did := "dropped"
+		if rep.DryRun {
+			did = "would drop"
+		}
+		fmt.Fprintf(w, "rule: the newest %d, one an hour for %d hours, one a day for %d days\n", rep.Rule.Last, rep.Rule.Hours, rep.Rule.Days)
+		fmt.Fprintf(w, "%s %d events and %d automatic checkpoints, %d and %d stay\n", did, rep.Events, rep.Checkpoints, rep.KeptEvents, rep.KeptCheckpoints)
+		if !rep.DryRun && rep.Events+rep.Checkpoints > 0 {
+			fmt.Fprintln(w, "free what only they kept with: avfs gc")
+		}
+	})
+}
+
+type statsCmd struct{}
+
+func (statsCmd) run(a *app) error {
+	st, err := call(a, workspace.OpStats, func(v string) workspace.InVault { return workspace.InVault{Vault: v} }, workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(st, func(w io.Writer) {
+		table(w, [][]string{
+			{"vaults", fmt.Sprintf("%d with %d files", st.Vaults, st.Files), size(st.LogicalBytes)},
+			{"content", "of vaults, each chunk once", size(st.VaultBytes)},
+			{"", fmt.Sprintf("that only %d saved checkpoints keep", st.Checkpoints), size(st.CheckpointBytes)},
+			{"", fmt.Sprintf("that only history keeps: %d events, %d automatic checkpoints", st.Events, st.AutoCheckpoints), size(st.HistoryBytes)},
+			{"garbage", fmt.Sprintf("%d chunks and %d nodes, as stored", st.GarbageChunks, st.GarbageNodes), size(st.GarbageBytes)},
+			{"store", "everything, compressed", size(st.StoredBytes)},
+		})
 	})
 }
 

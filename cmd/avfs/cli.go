@@ -47,7 +47,7 @@ func commands() []commandDef {
 		{"checkpoint", "snapshot", groupHistory, "Keep states of a vault and bring them back.", func() any { return &checkpointCmds{} }},
 		{"diff", "", groupHistory, "List what differs between two states.", func() any { return &diffCmd{} }},
 		{"log", "", groupHistory, "List what was done in a vault, newest first.", func() any { return &logCmd{} }},
-		{"undo", "", groupHistory, "Take back the newest exec, import, restore or undo.", func() any { return &undoCmd{} }},
+		{"undo", "", groupHistory, "Take back the newest change: an exec, a write, an import, a restore or an undo.", func() any { return &undoCmd{} }},
 
 		{"proxy", "", groupRun, "Run commands under policy, checkpoint and report.", func() any { return &proxyCmds{} }},
 		{"exec", "", groupRun, "Run a command in a vault: short for 'proxy exec'.", func() any { return &execCmd{} }},
@@ -58,6 +58,8 @@ func commands() []commandDef {
 
 		{"audit", "", groupCare, "List every command that was asked for, run or not, oldest first.", func() any { return &auditCmd{} }},
 		{"quota", "", groupCare, "Show and set what a vault may grow to.", func() any { return &quotaCmds{} }},
+		{"stats", "", groupCare, "Tell what fills a vault's store, and what only its history keeps.", func() any { return &statsCmd{} }},
+		{"prune", "", groupCare, "Drop old history; gc frees what only it kept.", func() any { return &pruneCmd{} }},
 		{"gc", "", groupCare, "Free the space of what nothing refers to.", func() any { return &gcCmd{} }},
 		{"compact", "", groupCare, "Give unused space of a store back.", func() any { return &compactCmd{} }},
 		{"fsck", "", groupCare, "Check a store for damage.", func() any { return &fsckCmd{} }},

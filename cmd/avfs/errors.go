@@ -67,6 +67,10 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		return "wait for the other process, or end it; an owner in the background ends with: avfs serve --stop"
 	case engine.Corrupt:
 		return "mend what can be mended with: avfs fsck --repair; a backup comes back with: avfs vault restore FILE"
+	case engine.NoSpace:
+		if _, ok := f.Details["free_bytes"]; ok { // it is the store's disk that is full
+			return "removed files stay in the history: drop it with: avfs prune --keep-last 0, then run: avfs gc"
+		}
 	case engine.Drift:
 		return "take it back all the same with: avfs undo --force"
 	case engine.Interrupted:

@@ -186,6 +186,12 @@ func (c *diffCmd) run(a *app) error {
 	return a.print(res, func(w io.Writer) { changeLines(w, res.Changes, 0, res.Total) })
 }
 
+// eventDoc is an event as the log prints it.
+type eventDoc struct {
+	engine.Event
+	Changed bool `json:"changed"` // before and after are not the same state
+}
+
 type logCmd struct {
 	Limit int `short:"n" help:"List at most so many; 0 is no limit." placeholder:"N"`
 }
@@ -195,12 +201,16 @@ func (c *logCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(events, func(w io.Writer) {
+	docs := make([]eventDoc, len(events))
+	for i, ev := range events {
+		docs[i] = eventDoc{ev, !ev.Before.Same(ev.After)}
+	}
+	return a.print(docs, func(w io.Writer) {
 		rows := [][]string{{"SEQ", "TIME", "CAUSE", "CHANGED", "COMMAND"}}
-		for _, ev := range events {
-			changed := "yes"
-			if ev.Before.Same(ev.After) {
-				changed = "no"
+		for _, ev := range docs {
+			changed := "no"
+			if ev.Changed {
+				changed = "yes"
 			}
 			what := safe(strings.Join(ev.Command, " "))
 			if ev.Undoes != 0 {

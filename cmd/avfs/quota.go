@@ -95,11 +95,11 @@ func parseLimit(s, suffixes string) (int64, error) {
 
 func (a *app) printQuota(doc workspace.QuotaDoc) error {
 	return a.print(doc, func(w io.Writer) {
-		limit := func(mb *float64) string {
-			if mb == nil {
+		limit := func(n *int64) string {
+			if n == nil {
 				return "none"
 			}
-			return size(int64(*mb * (1 << 20)))
+			return size(*n)
 		}
 		files := "none"
 		if doc.Limits.MaxFiles != nil {
@@ -107,9 +107,9 @@ func (a *app) printQuota(doc workspace.QuotaDoc) error {
 		}
 		table(w, [][]string{
 			{"", "USED", "LIMIT"},
-			{"size", size(doc.Bytes), limit(doc.Limits.MaxSizeMB)},
+			{"size", size(doc.Bytes), limit(doc.Limits.MaxBytes)},
 			{"files", strconv.FormatInt(doc.Files, 10), files},
-			{"one file", "", limit(doc.Limits.MaxFileSizeMB)},
+			{"one file", "", limit(doc.Limits.MaxFileBytes)},
 		})
 		if doc.UnlinkedFiles > 0 {
 			fmt.Fprintf(w, "%d removed files are still open and hold %s\n", doc.UnlinkedFiles, size(doc.UnlinkedBytes))
