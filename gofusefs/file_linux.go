@@ -34,7 +34,7 @@ func openMode(flags uint32) engine.OpenMode {
 // opened gives the kernel a handle. It keeps the content that it has of the file,
 // because it is told of every change. To a reader a close has nothing to report.
 func (b *vaultFS) opened(out *fuse.OpenOut, file *engine.File, mode engine.OpenMode) {
-	out.Fh = b.handles.add(&handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0})
+	out.Fh = b.handles.add(&handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0, writes: mode&engine.OpenWrite != 0})
 	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
 	if mode&engine.OpenWrite == 0 {
 		out.OpenFlags |= fuse.FOPEN_NOFLUSH

@@ -1,6 +1,7 @@
 package gofusefs
 
 import (
+	"slices"
 	"sync"
 	"sync/atomic"
 
@@ -12,6 +13,7 @@ type handle struct {
 	ino    engine.Ino
 	file   *engine.File
 	append bool          // opened with O_APPEND
+	writes bool          // opened for writing
 	caps   atomic.Uint64 // what vaultFS.caps was, plus one, when there were none; see dropForWrite
 }
 
@@ -49,6 +51,19 @@ func (t *handleTable) remove(fh uint64) *handle {
 	h := t.all[fh]
 	delete(t.all, fh)
 	return h
+}
+
+// written lists the inodes that are open for writing.
+func (t *handleTable) written() []engine.Ino {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	var list []engine.Ino
+	for _, h := range t.all {
+		if h.writes && !slices.Contains(list, h.ino) {
+			list = append(list, h.ino)
+		}
+	}
+	return list
 }
 
 // drain empties the table and returns the files that were open.

@@ -79,3 +79,12 @@ func (n *notifier) inode(nodes *nodeTable, ino engine.Ino) {
 		time.Sleep(time.Millisecond)
 	}
 }
+
+// writeBack has the kernel hand over what programs have written to mappings, and
+// waits for it, which syncfs does not on Linux 6.16 and later. Only a file that is open
+// for writing has such mappings; a mapping holds its file open.
+func (b *vaultFS) writeBack() {
+	for _, ino := range b.handles.written() {
+		b.notifier.inode(&b.nodes, ino)
+	}
+}

@@ -120,9 +120,10 @@ func newServer(v *engine.Vault, point string, o *fuse.MountOptions, readOnly boo
 			srv.Serve()
 			return nil
 		},
-		Shut:     ops.shut,
-		Stop:     func() bool { return false },
-		PollName: pollName,
+		Shut:      ops.shut,
+		WriteBack: ops.writeBack,
+		Stop:      func() bool { return false },
+		PollName:  pollName,
 	}
 }
 

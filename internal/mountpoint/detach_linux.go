@@ -7,6 +7,7 @@ import (
 	"fmt"
 	"os"
 	"os/exec"
+	"path/filepath"
 	"strings"
 	"time"
 
@@ -158,6 +159,18 @@ func detachWithHelper(ctx context.Context, point string, lazy bool) error {
 // controlDir is where the kernel lists FUSE connections, once the control file
 // system is mounted there.
 const controlDir = "/sys/fs/fuse/connections"
+
+// AwaitIdle waits, for d at most, until the FUSE mount with a device number has no
+// request that waits for an answer. Where the system does not tell, it does not wait.
+func AwaitIdle(device string, d time.Duration) {
+	_, minor, _ := strings.Cut(device, ":")
+	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
+		text, err := os.ReadFile(filepath.Join(controlDir, minor, "waiting"))
+		if err != nil || strings.TrimSpace(string(text)) == "0" {
+			return
+		}
+	}
+}
 
 // Abort cuts the connection of a FUSE mount with the device number that Device
 // gave while it was mounted: whoever still uses it gets ENOTCONN, and its server

@@ -5,6 +5,7 @@ package mountpoint
 import (
 	"errors"
 	"os"
+	"time"
 )
 
 // Recover makes path free for a mount. Outside Linux a mount ends with its
@@ -24,6 +25,9 @@ func Ask(point string) error {
 	_, err := os.Stat(point)
 	return err
 }
+
+// AwaitIdle waits until a mount has no request. Outside Linux nothing tells.
+func AwaitIdle(string, time.Duration) {}
 
 // AskPoll asks the server of a mount whether a file is ready to read. Outside
 // Linux the Go runtime's poller does not ask servers, so there is nothing to learn.

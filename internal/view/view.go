@@ -47,6 +47,7 @@ type Server struct {
 	Shut      func() error    // ends all service: closes every handle, commits durably; again: only reports
 	RootCalls func() uint64   // how often the top directory has been asked for; nil: the mount is in place before Ready
 	Stop      func() bool     // asks the library to end, where it can be asked
+	WriteBack func()          // waits for mapped pages that the kernel is handing over; nil: the library cannot tell
 	PollName  string          // a file in the top directory for AskPoll; empty: the library sees to that
 }
 
@@ -273,7 +274,7 @@ func (w *View) Flush(ctx context.Context) error {
 	}
 	flushed := make(chan error, 1)
 	go func() { // ends when our server answers or ends
-		flushed <- mountpoint.Flush(w.point)
+		flushed <- w.flush()
 		<-w.flushing
 	}()
 	select {
@@ -290,6 +291,24 @@ func (w *View) Flush(ctx context.Context) error {
 		return failed()
 	}
 }
+
+// flush is Flush for as long as it takes. A Linux since 6.16 begins to hand pages of a
+// FUSE mount over at a syncfs, and does not wait for the end.
+func (w *View) flush() error {
+	if err := mountpoint.Flush(w.point); err != nil {
+		return err
+	}
+	if w.srv.WriteBack != nil {
+		w.srv.WriteBack()
+	} else {
+		mountpoint.AwaitIdle(w.device, idleTime)
+	}
+	return nil
+}
+
+// idleTime bounds the wait for a moment without requests. A mount that is in use all
+// the time may have none.
+const idleTime = 250 * time.Millisecond
 
 // save makes everything durable that programs have written so far, mapped pages
 // included.
