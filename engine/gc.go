@@ -26,17 +26,17 @@ type GCReport struct {
 // checkpoint, timeline entry, running command or open file refers to, and gives the
 // space back. It may be cut short at any moment: what is left is found by the next
 // one. Commits go on meanwhile; they wait for moments only.
-func (s *Store) GC(ctx context.Context) (GCReport, error) {
+func (s *Store) GC(ctx context.Context) (rep GCReport, err error) {
 	s.care.Lock()
 	defer s.care.Unlock()
-	var rep GCReport
-	err := s.commitPending(ctx)
+	err = s.commitPending(ctx)
 	if err == nil {
 		err = s.collect(ctx, &rep)
 	}
 	if err != nil {
 		return rep, wrap(err, "gc", "")
 	}
+	defer func() { err = errors.Join(err, wrap(s.noteCollected(ctx), "gc", "")) }()
 	if c, ok := kv.As[kv.Compacter](s.kv); ok {
 		rep.ReclaimedBytes, err = c.Compact(ctx)
 		if errors.Is(err, kv.ErrNoSpace) {
@@ -248,8 +248,12 @@ func (v *Vault) markPending(chunks *bitmap) (err error) {
 	return err
 }
 
-// sweepBatch is how many rows one transaction of a sweep deletes.
-const sweepBatch = 5_000
+// Bounds of one transaction of a sweep, for which commits may have to wait: so many
+// rows, with so many bytes, are deleted.
+const (
+	sweepBatch = 2_000
+	sweepBytes = 4 << 20
+)
 
 // pausedBatch is how many rows GC deletes while commits wait.
 const pausedBatch = 500
@@ -319,8 +323,10 @@ type deadRow struct {
 func (s *Store) eachDead(ctx context.Context, t kv.Table, live bitmap, last uint64, fn func([]deadRow) error) error {
 	for next := uint64(1); next <= last; {
 		var batch []deadRow
+		bytes := 0
+		full := func() bool { return len(batch) >= sweepBatch || bytes >= sweepBytes }
 		err := s.kv.View(ctx, func(tx kv.Reader) error {
-			for next <= last && len(batch) < sweepBatch {
+			for next <= last && !full() {
 				low, high := live.nextGap(next, last+1)
 				next = high
 				if low == high {
@@ -330,11 +336,12 @@ func (s *Store) eachDead(ctx context.Context, t kv.Table, live bitmap, last uint
 					switch id := kv.ParseID(k); {
 					case id >= high:
 						return kv.Stop
-					case len(batch) == sweepBatch:
+					case full():
 						next = id
 						return kv.Stop
 					}
 					batch = append(batch, deadRow{append([]byte(nil), k...), len(value)})
+					bytes += len(value)
 					return nil
 				})
 				if err != nil {

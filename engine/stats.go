@@ -81,9 +81,7 @@ func (s *Store) stats(ctx context.Context) (st Stats, err error) {
 	if err := s.garbage(ctx, tableNodes, live.nodes, lastNode, &st.GarbageNodes, &st.GarbageBytes); err != nil {
 		return st, err
 	}
-	if d, ok := kv.As[kv.Sizer](s.kv); ok {
-		st.StoredBytes, err = d.Size()
-	}
+	st.StoredBytes, _, err = s.storedBytes()
 	return st, err
 }
 

@@ -43,7 +43,6 @@ func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Even
 	if err != nil {
 		return ev, wrap(err, "record "+ev.Cause, v.Name())
 	}
-	v.pruneRecorded(ctx)
 	v.s.unpin(ev.Before)
 	return ev, nil
 }
@@ -68,6 +67,9 @@ func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry, 
 		}
 		return putJSON(tx, tableTimeline, eventKey(v.id, ev.Seq), ev)
 	}})
+	if err == nil {
+		v.pruneRecorded(ctx)
+	}
 	return ev, err
 }
 

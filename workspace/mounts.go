@@ -399,7 +399,7 @@ func (o *Owner) close() {
 func (o *Owner) idleIn(linger time.Duration) (wait time.Duration, idle bool) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.busy > 0 {
+	if o.busy > 0 || o.tending != nil {
 		return 0, false
 	}
 	for _, m := range o.mounts {

@@ -17,6 +17,7 @@ type CheckRequest struct {
 // OpCheck checks the whole store of a vault.
 var OpCheck = Op[CheckRequest, engine.CheckReport]{Name: "check", Long: true,
 	Run: func(ctx context.Context, o *Owner, req CheckRequest, _ Streams) (engine.CheckReport, error) {
+		o.interruptTending()
 		return o.store.Check(ctx, &engine.CheckOptions{ReadData: req.ReadData, History: true})
 	}}
 
@@ -25,6 +26,7 @@ var OpCheck = Op[CheckRequest, engine.CheckReport]{Name: "check", Long: true,
 var OpRepair = Op[InVault, engine.RepairReport]{Name: "repair", Long: true,
 	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) (engine.RepairReport, error) {
 		sweep(filepath.Dir(o.path))
+		o.interruptTending()
 		return o.store.Repair(ctx)
 	}}
 
@@ -63,6 +65,7 @@ func (w *Workspace) salvage(ctx context.Context, store string) ([]engine.RepairA
 var OpGC = Op[InVault, engine.GCReport]{Name: "gc", Long: true,
 	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) (engine.GCReport, error) {
 		sweep(filepath.Dir(o.path))
+		o.interruptTending()
 		return o.store.GC(ctx)
 	}}
 
@@ -101,6 +104,7 @@ var OpPrune = Op[PruneRequest, engine.PruneReport]{Name: "prune",
 // OpStats measures what fills a vault's store.
 var OpStats = Op[InVault, engine.Stats]{Name: "stats", Long: true,
 	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) (engine.Stats, error) {
+		o.interruptTending()
 		return o.store.Stats(ctx)
 	}}
 

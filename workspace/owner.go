@@ -35,9 +35,10 @@ type Owner struct {
 	mounts  map[string]*mount
 	turns   map[string]*turn // by vault
 	execs   map[string]RunningExec
-	busy    int       // operations under way
-	since   time.Time // when busy became 0, or a while later
-	closing bool      // the server takes no more operations
+	busy    int                // operations under way
+	since   time.Time          // when busy became 0, or a while later
+	closing bool               // the server takes no more operations
+	tending context.CancelFunc // ends the collection in the background; nil while none runs
 }
 
 // Store is the open store.

@@ -56,8 +56,12 @@ func (w *Workspace) Serve(ctx context.Context, path string, opts ServeOptions) (
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
 	go func() { served <- srv.Serve(l) }() // ends with the shutdown below
+	var tending sync.WaitGroup
+	tending.Go(func() { o.tend(ctx) })
 	defer func() {
 		o.close()
+		stop()
+		tending.Wait()
 		err = errors.Join(err, shutdown(srv))
 		h.running.Wait() // those that were cut off may still be recording what they did
 		err = errors.Join(err, o.unmountAll(context.WithoutCancel(ctx)))

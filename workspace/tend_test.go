@@ -1,0 +1,43 @@
+package workspace_test
+
+import (
+	"bytes"
+	"crypto/rand"
+	"testing"
+	"time"
+
+	"github.com/agentvfs/avfs/workspace"
+)
+
+// TestTending replaces a file until the store has grown by more than a collection is
+// worth, drops the history, and waits: the owner collects by itself, and ends by
+// itself after that.
+func TestTending(t *testing.T) {
+	w, _, ended := served(t, 3*time.Second)
+	text := make([]byte, 4<<20)
+	for range 20 {
+		_, _ = rand.Read(text) // never fails
+		inV(t, w, workspace.OpWrite, workspace.WriteRequest{Vault: "v", Path: "/f"}, workspace.Streams{In: bytes.NewReader(text)})
+	}
+	none := 0
+	inV(t, w, workspace.OpPrune, workspace.PruneRequest{Vault: "v", Last: &none, Hours: &none, Days: &none}, workspace.Streams{})
+	st := inV(t, w, workspace.OpStats, workspace.InVault{Vault: "v"}, workspace.Streams{})
+	if st.GarbageBytes < 70<<20 || st.StoredBytes < 70<<20 {
+		t.Fatalf("nothing to collect: %+v", st)
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the owner does not end")
+	}
+	st = inV(t, w, workspace.OpStats, workspace.InVault{Vault: "v"}, workspace.Streams{})
+	if st.GarbageChunks != 0 || st.VaultBytes != 4<<20 {
+		t.Errorf("after the owner ended: %+v", st)
+	}
+	if rep := inV(t, w, workspace.OpCheck, workspace.CheckRequest{Vault: "v", ReadData: true}, workspace.Streams{}); len(rep.Findings) > 0 {
+		t.Errorf("%+v", rep)
+	}
+}
