@@ -134,6 +134,12 @@ func (b *vaultFS) Write(_ <-chan struct{}, in *fuse.WriteIn, p []byte) (written 
 		default:
 			n, err = b.appendTo(h, p, int64(in.Offset))
 		}
+		if err != nil && in.WriteFlags&fuse.WRITE_CACHE != 0 {
+			// A page of a mapping, which the vault does not have: after a restore, or
+			// over a quota. Nobody may go on seeing it.
+			b.changes.Add(1)
+			go b.notifier.inode(&b.nodes, h.ino) // ends when the kernel has our answer to this write
+		}
 		return err
 	})
 	if n > 0 {
