@@ -18,6 +18,7 @@ import (
 	"os/signal"
 	"path/filepath"
 	"regexp"
+	"syscall"
 
 	"github.com/agentvfs/avfs/bench"
 	"github.com/agentvfs/avfs/bench/memfs"
@@ -45,14 +46,14 @@ func (o *options) wants(name string) bool {
 }
 
 func main() {
-	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt)
+	ctx, stop := signal.NotifyContext(context.Background(), os.Interrupt, syscall.SIGTERM)
 	defer stop()
 	if len(os.Args) == 2 && os.Args[1] == sampleCommand {
 		exit(child(ctx, os.Stdin, os.Stdout))
 	}
 	if len(os.Args) == 3 && os.Args[1] == memoryCommand {
 		stop() // the mount's end ends it, not an interrupt that its users get too
-		signal.Ignore(os.Interrupt)
+		signal.Ignore(os.Interrupt, syscall.SIGTERM)
 		exit(memfs.Serve(os.Args[2], func() { fmt.Println("mounted") }))
 	}
 	opts, err := parse(os.Args[1:])
