@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
@@ -14,30 +15,16 @@ const (
 	collectBytes = 64 << 20 // and so much at least
 )
 
-// collected is the record of the last collection.
-type collected struct {
-	StoredBytes int64 `json:"stored_bytes"` // of the whole store, afterwards
-}
-
-var metaCollected = []byte("collected")
-
 // GCDue reports whether so much was stored since the last collection that another
 // one is worth its time. It costs next to nothing.
-func (s *Store) GCDue(ctx context.Context) (bool, error) {
+func (s *Store) GCDue() (bool, error) {
 	size, ok, err := s.storedBytes()
 	if err != nil || !ok {
-		return false, err
+		return false, wrap(err, "gc", "")
 	}
-	var last collected
-	err = s.kv.View(ctx, func(tx kv.Reader) error {
-		_, err := getJSON(tx, tableMeta, metaCollected, &last)
-		if KindOf(err) == Corrupt {
-			last, err = collected{}, nil // the next collection writes it anew
-		}
-		return err
-	})
-	grown := size - last.StoredBytes
-	return err == nil && grown > collectBytes && grown > last.StoredBytes/collectShare, wrap(err, "gc", "")
+	last := s.collectedBytes.Load()
+	grown := size - last
+	return grown > collectBytes && grown > last/collectShare, nil
 }
 
 // Collect is GC for the background: what it frees stays with the store, for new
@@ -57,9 +44,12 @@ func (s *Store) noteCollected(ctx context.Context) error {
 	if err != nil || !ok {
 		return err
 	}
-	return s.kv.Update(ctx, kv.Relaxed|kv.Reclaim, func(tx kv.Writer) error {
-		return putJSON(tx, tableMeta, metaCollected, collected{size})
-	})
+	s.collectedBytes.Store(size)
+	err = s.kv.Update(ctx, kv.Relaxed|kv.Reclaim, s.putCounters)
+	if errors.Is(err, kv.ErrNoSpace) {
+		err = nil // the next commit writes it
+	}
+	return err
 }
 
 // storedBytes is the size of the whole store, and whether the back end tells.

@@ -197,7 +197,7 @@ func (c *checker) roots(ctx context.Context, live map[string]vaultRecord) ([]kep
 			return err
 		}
 		for _, t := range rowTables() {
-			if err := eachRowRoot(tx, t, names, add, bad); err != nil {
+			if err := eachRowRoot(tx, t, names, nil, add, bad); err != nil {
 				return err
 			}
 		}

@@ -103,19 +103,30 @@ func (s *Store) findLive(ctx context.Context, live *marks, rep *GCReport) (lastN
 // and to younger ones, so what is in none of them, and not younger, is garbage for
 // good. It also marks what only open files refer to.
 func (s *Store) freezeRoots(ctx context.Context, live *marks, lastNode, lastChunk *uint64) (roots []Root, err error) {
-	s.pause()
-	defer s.sweep.Unlock()
-	*lastNode, *lastChunk = s.lastNode.Load(), s.lastChunk.Load()
-	s.setFloors(*lastNode, *lastChunk)
-	seen := map[Root]bool{}
-	err = s.eachRoot(ctx, func(r keptRoot) error {
+	seen, known := map[Root]bool{}, rowSet{}
+	add := func(r keptRoot) error {
 		if !seen[r.root] {
 			seen[r.root] = true
 			roots = append(roots, r.root)
 		}
 		return nil
+	}
+	// Most of the history is read beforehand. What goes meanwhile is kept once more,
+	// but the present states of vaults are not: their nodes may go as well.
+	err = s.eachNewRoot(ctx, known, func(r keptRoot) error {
+		if r.kind == rootCheckpoint || r.kind == rootEvent {
+			return add(r)
+		}
+		return nil
 	})
 	if err != nil {
+		return nil, err
+	}
+	s.pause()
+	defer s.sweep.Unlock()
+	*lastNode, *lastChunk = s.lastNode.Load(), s.lastChunk.Load()
+	s.setFloors(*lastNode, *lastChunk)
+	if err := s.eachNewRoot(ctx, known, add); err != nil {
 		return nil, err
 	}
 	return roots, s.markOpen(&live.chunks)

@@ -82,7 +82,7 @@ func TestGoldenRecords(t *testing.T) {
 		value any
 		want  string
 	}{
-		{tableMeta, metaCounters, counters{1, 2, 3, 4, 5, 6}, `{"node":1,"chunk":2,"vault":3,"checkpoint":4,"event":5,"audit":6,"sum":"49ab800f"}`},
+		{tableMeta, metaCounters, counters{Node: 1, Chunk: 2, Vault: 3, Checkpoint: 4, Event: 5, Audit: 6}, `{"node":1,"chunk":2,"vault":3,"checkpoint":4,"event":5,"audit":6,"sum":"49ab800f"}`},
 		{tableVaults, kv.ID(1), vaultRecord{ID: 1, Name: "v", CreatedAt: at, Root: root, NodeMark: 1, ChunkMark: 2, NextIno: 3, Count: 4, Bytes: 5, Checkpoints: 6},
 			`{"id":1,"name":"v","forked_from":"","created_at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","node_mark":1,"chunk_mark":2,"next_ino":3,"count":4,"bytes":5,"checkpoints":6,"sum":"c4f1523f"}`},
 		{tableCheckpoints, rowKey(1, 2), Checkpoint{ID: "c2", VaultID: 1, Name: "n", Message: "m", At: at, Root: root, Files: 1, Bytes: 2},

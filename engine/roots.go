@@ -89,6 +89,27 @@ func (r keptRoot) owner() string {
 // from fn ends it. While the caller holds sweep alone, no root comes or goes. fn
 // takes no lock.
 func (s *Store) eachRoot(ctx context.Context, fn func(keptRoot) error) error {
+	return s.eachNewRoot(ctx, nil, fn)
+}
+
+// rowSet holds rows of checkpoints and timelines, which never change, by table and
+// key.
+type rowSet map[string]bool
+
+// add puts a row in and reports whether it was new.
+func (s rowSet) add(t kv.Table, key []byte) bool {
+	if t != tableCheckpoints && t != tableTimeline {
+		return true
+	}
+	id := t.Name + string(key)
+	known := s[id]
+	s[id] = true
+	return !known
+}
+
+// eachNewRoot is eachRoot without the rows in known, to which it adds the others;
+// nil leaves none out. What is known need not be parsed, and costs little.
+func (s *Store) eachNewRoot(ctx context.Context, known rowSet, fn func(keptRoot) error) error {
 	names := map[uint64]string{}
 	var list []keptRoot
 	for _, v := range s.allVaults() {
@@ -118,7 +139,7 @@ func (s *Store) eachRoot(ctx context.Context, fn func(keptRoot) error) error {
 			return err
 		}
 		for _, t := range rowTables() {
-			if err := eachRowRoot(tx, t, names, fn, damaged); err != nil {
+			if err := eachRowRoot(tx, t, names, known, fn, damaged); err != nil {
 				return err
 			}
 		}
@@ -151,9 +172,9 @@ func eachStoredRoot(tx kv.Reader, fn func(keptRoot) error, damaged func(error) e
 	return err
 }
 
-// eachRowRoot is eachRoot for the rows of one table. Rows of deleted vaults do
+// eachRowRoot is eachNewRoot for the rows of one table. Rows of deleted vaults do
 // not count.
-func eachRowRoot(tx kv.Reader, t kv.Table, names map[uint64]string, fn func(keptRoot) error, damaged func(error) error) error {
+func eachRowRoot(tx kv.Reader, t kv.Table, names map[uint64]string, known rowSet, fn func(keptRoot) error, damaged func(error) error) error {
 	var failed error // also kv.Stop, which would otherwise end one scan only
 	err := tx.Scan(t, nil, nil, func(k, value []byte) error {
 		if len(k) != 16 {
@@ -161,7 +182,7 @@ func eachRowRoot(tx kv.Reader, t kv.Table, names map[uint64]string, fn func(kept
 			return failed
 		}
 		name, ok := names[kv.ParseID(k[:8])]
-		if !ok {
+		if !ok || known != nil && !known.add(t, k) {
 			return nil
 		}
 		var row struct {

@@ -97,6 +97,8 @@ type Store struct {
 	lastUnfinished atomic.Uint64 // need only be new among the records that are there
 	left           []*Unfinished // by the process that had the store before; set at open
 
+	collectedBytes atomic.Int64 // of the store after the last GC; kept with the ids
+
 	dirty   atomic.Int64 // bytes of unsaved content over all vaults
 	buffers sync.Pool    // of *[]byte with copyBytes bytes
 	space   spaceGuard
@@ -107,7 +109,7 @@ type Store struct {
 
 	care   sync.Mutex   // held by GC and Check, which each want the store for themselves
 	making sync.Mutex   // held while a vault is made and while the store closes
-	sweep  sync.RWMutex // held shared by whoever moves a root, alone by GC while it marks
+	sweep  sync.RWMutex // held shared by whoever moves a root, alone by GC for moments
 
 	mu     sync.Mutex // guards what follows
 	vaults map[string]*Vault
@@ -115,7 +117,8 @@ type Store struct {
 	closed bool
 }
 
-// counters is the persistent form of the ids handed out.
+// counters is the persistent form of the ids handed out, and of the size of the
+// store after the last GC.
 type counters struct {
 	Node       uint64 `json:"node"`
 	Chunk      uint64 `json:"chunk"`
@@ -123,6 +126,7 @@ type counters struct {
 	Checkpoint uint64 `json:"checkpoint"`
 	Event      uint64 `json:"event"`
 	Audit      uint64 `json:"audit"`
+	Collected  int64  `json:"collected_bytes,omitempty"`
 }
 
 var (
@@ -193,6 +197,7 @@ func (s *Store) load(ctx context.Context) error {
 		s.lastCheckpoint.Store(c.Checkpoint)
 		s.lastEvent.Store(c.Event)
 		s.lastAudit.Store(c.Audit)
+		s.collectedBytes.Store(c.Collected)
 		err = tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
 			var rec vaultRecord
 			if err := parseJSON(tableVaults, k, value, &rec); err != nil {
@@ -213,6 +218,7 @@ func (s *Store) putCounters(tx kv.Writer) error {
 	return putJSON(tx, tableMeta, metaCounters, counters{
 		Node: s.lastNode.Load(), Chunk: s.lastChunk.Load(), Vault: s.lastVault.Load(),
 		Checkpoint: s.lastCheckpoint.Load(), Event: s.lastEvent.Load(), Audit: s.lastAudit.Load(),
+		Collected: s.collectedBytes.Load(),
 	})
 }
 

@@ -35,7 +35,7 @@ func (o *Owner) tend(ctx context.Context) {
 // collectIfIdle collects once, if that is due. Operations that begin meanwhile go
 // on beside it, but for those that want the store for themselves: they end it.
 func (o *Owner) collectIfIdle(ctx context.Context) error {
-	due, err := o.store.GCDue(ctx)
+	due, err := o.store.GCDue()
 	if err != nil || !due {
 		return err
 	}
