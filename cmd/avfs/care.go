@@ -18,8 +18,8 @@ func (gcCmd) run(a *app) error {
 	}
 	return a.print(rep, func(w io.Writer) {
 		fmt.Fprintf(w, "freed %d chunks and %d nodes, %s given back\n", rep.Chunks, rep.Nodes, size(rep.ReclaimedBytes))
-		if rep.Chunks == 0 && rep.ReclaimedBytes == 0 {
-			fmt.Fprintln(w, "checkpoints and the history still keep what was removed; avfs stats tells how much, avfs prune drops history")
+		if rep.Chunks == 0 {
+			fmt.Fprintln(w, "what was removed may be in checkpoints and in the history: avfs stats tells how much, avfs prune drops history")
 		}
 	})
 }
