@@ -213,7 +213,7 @@ func (o *Owner) use(ctx context.Context, vault string, how MountHow, want string
 // clearDead takes away the mounts for commands that an owner left which died, and
 // their directories. What cannot be cleared is left to who mounts there next.
 func (o *Owner) clearDead() {
-	dir := filepath.Dir(o.w.MountPoint("", false))
+	dir := o.w.mountsDir()
 	entries, err := os.ReadDir(dir)
 	if err != nil || o.w.cfg.Mounter == nil {
 		return // no command ever ran

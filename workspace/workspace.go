@@ -115,8 +115,10 @@ func (w *Workspace) MountPoint(vault string, readOnly bool) string {
 	if readOnly {
 		vault += readOnlySuffix
 	}
-	return filepath.Join(w.cfg.Home, "mnt", vault)
+	return filepath.Join(w.mountsDir(), vault)
 }
+
+func (w *Workspace) mountsDir() string { return filepath.Join(w.cfg.Home, "mnt") }
 
 // readOnlySuffix tells the place of a read-only mount from that of the other one,
 // and from that of any other vault: no name has such a character.
