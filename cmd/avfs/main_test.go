@@ -125,7 +125,7 @@ func endOwners(env *testscript.Env, home string) error {
 	}
 	deadline := time.Now().Add(10 * time.Second)
 	for {
-		left := leftovers(env.WorkDir)
+		left := leftovers(env.WorkDir + string(filepath.Separator))
 		if len(left) == 0 {
 			return nil
 		}
