@@ -2,7 +2,9 @@ package workspace_test
 
 import (
 	"context"
+	"errors"
 	"io"
+	"path/filepath"
 	"testing"
 	"time"
 
@@ -190,4 +192,32 @@ func TestDeleteBusyVault(t *testing.T) {
 		t.Errorf("%v, want VaultBusy", err)
 	}
 	end(t, x)
+}
+
+// TestMountMoved holds that a command does not run elsewhere than its caller expects,
+// that nothing is left of it then, and that the error names the place.
+func TestMountMoved(t *testing.T) {
+	w := execOwner(t)
+	expected := w.MountFor(t.Context(), "v", workspace.MountHow{})
+	place := filepath.Join(t.TempDir(), "m")
+	info, err := w.Mount(t.Context(), workspace.MountRequest{Vault: "v", Mountpoint: place})
+	if err != nil {
+		t.Fatal(err)
+	}
+	_, err = w.BeginExec(t.Context(), workspace.ExecRequest{ID: "x", Mountpoint: expected})
+	var moved *engine.Error
+	if !errors.As(err, &moved) || moved.Kind != workspace.MountMoved || moved.Details["mountpoint"] != info.Mountpoint {
+		t.Errorf("%v, want MountMoved to %s", err, info.Mountpoint)
+	}
+	if got := w.MountFor(t.Context(), "v", workspace.MountHow{}); got != info.Mountpoint {
+		t.Errorf("commands run in %s, want %s", got, info.Mountpoint)
+	}
+	x := begin(t, w, workspace.ExecRequest{ID: "y", Mountpoint: info.Mountpoint})
+	if _, err := w.Unmount(t.Context(), place, false); engine.KindOf(err) != engine.Busy {
+		t.Errorf("unmounting under the command: %v, want Busy", err)
+	}
+	end(t, x)
+	if ids := execs(t, w); len(ids) != 1 || ids[0] != "y" {
+		t.Errorf("the timeline has %v", ids)
+	}
 }
