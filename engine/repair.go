@@ -45,8 +45,24 @@ func (s *Store) Repair(ctx context.Context) (RepairReport, error) {
 	s.care.Lock()
 	defer s.care.Unlock()
 	r := &repairer{s: s, rep: RepairReport{Repaired: []RepairAction{}}}
-	err := r.run(ctx, CheckOptions{ReadData: true, History: true})
+	opts := CheckOptions{ReadData: true, History: true}
+	err := r.run(ctx, opts)
+	if KindOf(err) == Corrupt {
+		err = r.onlyName(ctx, opts, err)
+	}
 	return r.rep, wrap(err, "repair", "")
+}
+
+// onlyName reports what a check finds in a database that is damaged so that it
+// cannot be changed, which cause says.
+func (r *repairer) onlyName(ctx context.Context, opts CheckOptions, cause error) error {
+	c, err := r.s.check(ctx, opts)
+	if err != nil {
+		return errors.Join(cause, err)
+	}
+	r.rep.CheckReport = c.report
+	r.rep.Findings = append(r.rep.Findings, Finding{Problem: "the database cannot be mended: " + cause.Error(), Owners: []string{}})
+	return nil
 }
 
 type repairer struct {
