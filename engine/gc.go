@@ -14,12 +14,13 @@ import (
 
 // GCReport says what a collection found and freed.
 type GCReport struct {
-	Nodes          int64 `json:"nodes"`           // tree nodes deleted
-	Chunks         int64 `json:"chunks"`          // chunks deleted
-	Rows           int64 `json:"rows"`            // checkpoints and timeline entries of deleted vaults
-	LiveNodes      int64 `json:"live_nodes"`      // tree nodes kept
-	LiveChunks     int64 `json:"live_chunks"`     // chunks kept
-	ReclaimedBytes int64 `json:"reclaimed_bytes"` // given back to the file system, as the back end measures it
+	Nodes          int64 `json:"nodes"`             // tree nodes deleted
+	Chunks         int64 `json:"chunks"`            // chunks deleted
+	Rows           int64 `json:"rows"`              // checkpoints and timeline entries of deleted vaults
+	LiveNodes      int64 `json:"live_nodes"`        // tree nodes kept
+	LiveChunks     int64 `json:"live_chunks"`       // chunks kept
+	ReclaimedBytes int64 `json:"reclaimed_bytes"`   // given back to the file system, as the back end measures it
+	NoRoom         bool  `json:"no_room,omitempty"` // the disk has no room to shrink the store; what was freed is free inside it
 }
 
 // GC commits and deletes every node and chunk that no vault, fork point,
@@ -39,8 +40,8 @@ func (s *Store) GC(ctx context.Context) (rep GCReport, err error) {
 	defer func() { err = errors.Join(err, wrap(s.noteCollected(ctx), "gc", "")) }()
 	if c, ok := kv.As[kv.Compacter](s.kv); ok {
 		rep.ReclaimedBytes, err = c.Compact(ctx)
-		if errors.Is(err, kv.ErrNoSpace) {
-			err = nil // the disk has no room to make room; what was swept is free inside the store
+		if errors.Is(err, kv.ErrNoSpace) || errors.Is(err, kv.ErrReadOnly) { // opened so for want of room
+			rep.NoRoom, err = true, nil
 		}
 	}
 	return rep, wrap(err, "gc", "")

@@ -18,6 +18,9 @@ func (gcCmd) run(a *app) error {
 	}
 	return a.print(rep, func(w io.Writer) {
 		fmt.Fprintf(w, "freed %d chunks and %d nodes, %s given back\n", rep.Chunks, rep.Nodes, size(rep.ReclaimedBytes))
+		if rep.NoRoom {
+			fmt.Fprintln(w, "the disk has no room to make the store smaller; what was freed is used again inside it")
+		}
 		if rep.Chunks == 0 {
 			fmt.Fprintln(w, "what was removed may be in checkpoints and in the history: avfs stats tells how much, avfs prune drops history")
 		}
