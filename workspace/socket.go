@@ -58,7 +58,11 @@ func listen(store string) (l net.Listener, err error) {
 			return err
 		}
 		ul.SetUnlinkOnClose(false)
-		l = &socket{UnixListener: ul, path: socketPath(store)}
+		made, err := os.Lstat(socketPath(store))
+		if err != nil {
+			return errors.Join(err, ul.Close())
+		}
+		l = &socket{UnixListener: ul, path: socketPath(store), made: made}
 		return nil
 	})
 	if err != nil {
@@ -74,11 +78,16 @@ func listen(store string) (l net.Listener, err error) {
 type socket struct {
 	*net.UnixListener
 	path string
+	made os.FileInfo
 }
 
-// Close stops listening and removes the socket.
+// Close stops listening and removes the socket, unless the folder is another by now
+// and the socket there another owner's.
 func (s *socket) Close() error {
-	err := os.Remove(s.path)
+	now, err := os.Lstat(s.path)
+	if err == nil && os.SameFile(now, s.made) {
+		err = os.Remove(s.path)
+	}
 	if errors.Is(err, os.ErrNotExist) {
 		err = nil
 	}
