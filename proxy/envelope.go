@@ -32,6 +32,7 @@ type Envelope struct {
 	ID       string          `json:"id"`
 	Vault    string          `json:"vault"`
 	Status   Status          `json:"status"`
+	DryRun   bool            `json:"dry_run,omitempty"` // the policy was asked, and nothing was to run
 	Command  CommandDoc      `json:"command"`
 	Decision policy.Decision `json:"decision"`
 
@@ -101,7 +102,7 @@ func processes(list []run.Leftover) []Process {
 // null.
 func newEnvelope(id string, req *Request) *Envelope {
 	return &Envelope{
-		Schema: Schema, ID: id, Vault: req.Vault, Status: StatusError,
+		Schema: Schema, ID: id, Vault: req.Vault, Status: StatusError, DryRun: req.DryRun,
 		Command:         CommandDoc{Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd},
 		Decision:        policy.Decision{Segments: []policy.Segment{}},
 		ChangedFiles:    []engine.FileChange{},

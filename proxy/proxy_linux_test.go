@@ -165,6 +165,9 @@ func TestDeniedTouchesNothing(t *testing.T) {
 	}
 	e = d.Exec(d.ctx, Request{Argv: []string{"true"}, DryRun: true})
 	wantStatus(t, e, StatusCompleted, -1)
+	if !e.DryRun {
+		t.Error("the envelope does not say that nothing ran")
+	}
 	if d.m.mounts != 0 {
 		t.Errorf("a dry run mounted")
 	}

@@ -179,6 +179,9 @@ func (a *app) summarise(env *proxy.Envelope) {
 // execLine is the one line about an execution.
 func execLine(env *proxy.Envelope) string {
 	parts := []string{strings.ReplaceAll(string(env.Status), "_", " ")}
+	if env.DryRun && env.Status == proxy.StatusCompleted {
+		parts[0] = "nothing was run"
+	}
 	if env.ExitCode != nil && *env.ExitCode != 0 {
 		parts[0] += fmt.Sprintf(" with exit code %d", *env.ExitCode)
 	}
