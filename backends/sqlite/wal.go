@@ -19,9 +19,11 @@ const (
 	walKeepBytes = 16 << 20
 	// walForceBytes is the size at which a commit waits up to walForceWait for
 	// readers of old snapshots to end, so that the log can start again although
-	// readers overlap without a pause.
+	// readers overlap without a pause. With each step more that the log has, it
+	// waits so much longer.
 	walForceBytes = 64 << 20
 	walForceWait  = 50 * time.Millisecond
+	walForceSteps = 5 // one long reader, such as a backup, must not cost more than that
 )
 
 // walState says how long the log is and when to work on it next.
@@ -48,7 +50,8 @@ func (s *Store) afterCommit(mode kv.Mode) error {
 	if s.wal.bytes >= max(s.wal.nextBytes, walStepBytes) {
 		s.wal.nextBytes = s.wal.bytes + walStepBytes
 		if s.wal.bytes >= walForceBytes {
-			_, _ = s.truncateWAL(walForceWait)
+			steps := min(1+(s.wal.bytes-walForceBytes)/walStepBytes, walForceSteps)
+			_, _ = s.truncateWAL(time.Duration(steps) * walForceWait)
 		} else {
 			_, _, _ = s.writer.db.WALCheckpoint("main", sqlite3.CHECKPOINT_PASSIVE)
 		}

@@ -76,9 +76,9 @@ func TestLogUnderOverlappingReaders(t *testing.T) {
 			}
 		})
 	}
-	writes := uint64(200)
+	writes := uint64(400)
 	if testing.Short() {
-		writes = 120
+		writes = 200
 	}
 	longest := int64(0)
 	for id := uint64(2); id <= writes; id++ {
@@ -88,7 +88,7 @@ func TestLogUnderOverlappingReaders(t *testing.T) {
 	stop()
 	wg.Wait()
 	t.Logf("%d MiB written, the log had at most %d MiB", writes, longest>>20)
-	if longest > 96<<20 {
+	if longest > 128<<20 {
 		t.Errorf("the log grew to %d bytes", longest)
 	}
 }
