@@ -194,6 +194,13 @@ func (o *Owner) use(ctx context.Context, vault string, how MountHow, want string
 			Details: map[string]any{"mountpoint": point}}
 	}
 	m := o.mountOn(point)
+	if m != nil && m.info.Implicit && m.info.Vault == vault && !m.info.is(how) && !o.inUse(m) {
+		// It was made for a command that wanted another driver and is over. One that
+		// somebody has a foot in stays, and is Busy below.
+		if err := o.unmountLocked(ctx, m, false); err == nil {
+			m = nil
+		}
+	}
 	if m == nil {
 		if err := os.MkdirAll(filepath.Dir(point), 0o700); err != nil {
 			return "", nil, err
@@ -338,11 +345,16 @@ func (o *Owner) unmount(ctx context.Context, point string, force bool) (MountInf
 	if !force && o.inUse(m) {
 		return MountInfo{}, &engine.Error{Kind: engine.Busy, Op: "unmount", Path: point, Err: errors.New("a command runs in it")}
 	}
-	if err := m.m.Unmount(ctx, force); err != nil {
-		return MountInfo{}, err
+	return m.info, o.unmountLocked(ctx, m, force)
+}
+
+// unmountLocked ends a mount, for a caller that holds mounting.
+func (o *Owner) unmountLocked(ctx context.Context, m *mount, force bool) error {
+	err := m.m.Unmount(ctx, force)
+	if err == nil {
+		o.forget(m)
 	}
-	o.forget(m)
-	return m.info, nil
+	return err
 }
 
 // unmountAll ends every mount, in use or not.
