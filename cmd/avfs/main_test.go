@@ -68,6 +68,8 @@ func runScripts(t *testing.T, backend string, d driver) {
 				return fuse == nil, nil
 			case "libfuse":
 				return cgofusefs.Available() == nil, nil
+			case "sqlite", "bbolt", "badger":
+				return backend == cond, nil
 			case "other": // the build has another back end
 				return other(backend) != backend, nil
 			}
