@@ -7,29 +7,23 @@ import (
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/posix"
 	"github.com/winfsp/cgofuse/fuse"
 )
-
-// blockSize is the transfer size that programs are told to prefer, in bytes. It is
-// small because programs allocate a buffer of this size for every open file.
-const blockSize = 4096
 
 // statOf translates an inode's attributes.
 func statOf(a engine.Attr) fuse.Stat_t {
 	return fuse.Stat_t{
 		Ino: uint64(a.Ino), Mode: a.Mode, Nlink: a.Nlink, Uid: a.UID, Gid: a.GID, Rdev: uint64(a.Rdev),
-		Size: a.Size, Blksize: blockSize, Blocks: a.Blocks,
+		Size: a.Size, Blksize: posix.BlockSize, Blocks: a.Blocks,
 		Atim: timespec(a.Atime), Mtim: timespec(a.Mtime), Ctim: timespec(a.Ctime), Birthtim: timespec(a.Btime),
 	}
 }
 
-// timespec splits nanoseconds since 1970; the fraction is never negative.
+// timespec is a time in nanoseconds since 1970 in the library's type.
 func timespec(ns int64) fuse.Timespec {
-	sec, frac := ns/1e9, ns%1e9
-	if frac < 0 {
-		sec, frac = sec-1, frac+1e9
-	}
-	return fuse.Timespec{Sec: sec, Nsec: frac}
+	sec, nsec := posix.SplitTime(ns)
+	return fuse.Timespec{Sec: sec, Nsec: nsec}
 }
 
 // Getattr is stat, lstat and fstat, and part of every look at a name.

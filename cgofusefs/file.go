@@ -7,6 +7,7 @@ import (
 	"errors"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/posix"
 	"github.com/winfsp/cgofuse/fuse"
 )
 
@@ -82,18 +83,13 @@ func (b *vaultFS) OpenEx(path string, fi *fuse.FileInfo_t) int {
 // root has just cut to nothing by opening it. For every other change the kernel
 // does that.
 func (b *vaultFS) dropPrivileges(ctx context.Context, a engine.Attr) error {
-	kept := a.Mode &^ engine.ModeSetUID
-	if a.Mode&groupExec != 0 { // else set-gid stands for mandatory locks
-		kept &^= engine.ModeSetGID
-	}
+	kept := posix.WithoutSetID(a.Mode)
 	if kept == a.Mode || caller().UID == 0 {
 		return nil
 	}
 	_, err := b.v.SetAttr(ctx, a.Ino, engine.SetAttr{Mode: &kept})
 	return err
 }
-
-const groupExec = 0o010
 
 // Read fills p from offset off; fewer bytes mean the end of the file.
 func (b *vaultFS) Read(_ string, p []byte, off int64, fh uint64) (n int) {

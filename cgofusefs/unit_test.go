@@ -23,15 +23,10 @@ func TestEveryCodeHasANumber(t *testing.T) {
 	}
 }
 
-func TestTimespec(t *testing.T) {
-	for ns, want := range map[int64]fuse.Timespec{
-		0: {}, 1: {Nsec: 1}, 1_999_999_999: {Sec: 1, Nsec: 999_999_999}, -1: {Sec: -1, Nsec: 999_999_999}, -2e9: {Sec: -2},
-	} {
-		if got := timespec(ns); got != want {
-			t.Errorf("%d ns is %+v, want %+v", ns, got, want)
-		}
-		if got := timeOf(want, 7); *got != ns {
-			t.Errorf("%+v is %d ns, want %d", want, *got, ns)
+func TestTimeOf(t *testing.T) {
+	for _, ns := range []int64{1, -2e9 - 1} {
+		if got := timeOf(timespec(ns), 7); *got != ns {
+			t.Errorf("%d ns becomes %d", ns, *got)
 		}
 	}
 	if timeOf(fuse.Timespec{Nsec: fuse.UTIME_OMIT}, 7) != nil || *timeOf(fuse.Timespec{Nsec: fuse.UTIME_NOW}, 7) != 7 {

@@ -4,32 +4,25 @@ import (
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/posix"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
 )
-
-// blockSize is the transfer size that programs are told to prefer, in bytes. It is
-// small because programs allocate a buffer of this size for every open file.
-const blockSize = 4096
 
 // fillAttr translates an inode's attributes.
 func fillAttr(out *fuse.Attr, a engine.Attr) {
 	*out = fuse.Attr{
 		Ino: uint64(a.Ino), Size: uint64(a.Size), Blocks: uint64(a.Blocks), Mode: a.Mode, Nlink: a.Nlink,
-		Owner: fuse.Owner{Uid: a.UID, Gid: a.GID}, Rdev: a.Rdev, Blksize: blockSize,
+		Owner: fuse.Owner{Uid: a.UID, Gid: a.GID}, Rdev: a.Rdev, Blksize: posix.BlockSize,
 	}
 	out.Atime, out.Atimensec = split(a.Atime)
 	out.Mtime, out.Mtimensec = split(a.Mtime)
 	out.Ctime, out.Ctimensec = split(a.Ctime)
 }
 
-// split cuts nanoseconds since 1970 into seconds, which the kernel takes for signed,
-// and the rest, which is never negative.
+// split is posix.SplitTime in the kernel's types. It takes the seconds for signed.
 func split(ns int64) (sec uint64, nsec uint32) {
-	s, rest := ns/1e9, ns%1e9
-	if rest < 0 {
-		s, rest = s-1, rest+1e9
-	}
+	s, rest := posix.SplitTime(ns)
 	return uint64(s), uint32(rest)
 }
 
@@ -63,7 +56,7 @@ func (b *vaultFS) Statx(_ <-chan struct{}, in *fuse.StatxIn, out *fuse.StatxOut)
 			return ofNode(err)
 		}
 		out.Statx = fuse.Statx{
-			Mask: unix.STATX_BASIC_STATS | unix.STATX_BTIME, Blksize: blockSize,
+			Mask: unix.STATX_BASIC_STATS | unix.STATX_BTIME, Blksize: posix.BlockSize,
 			Nlink: a.Nlink, Uid: a.UID, Gid: a.GID, Mode: uint16(a.Mode), Ino: uint64(a.Ino),
 			Size: uint64(a.Size), Blocks: uint64(a.Blocks),
 			RdevMajor: unix.Major(uint64(a.Rdev)), RdevMinor: unix.Minor(uint64(a.Rdev)),

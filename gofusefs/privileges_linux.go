@@ -2,6 +2,7 @@ package gofusefs
 
 import (
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/posix"
 	"github.com/hanwen/go-fuse/v2/fuse"
 )
 
@@ -13,25 +14,13 @@ import (
 // fileCapabilities is the attribute that gives a program capabilities.
 const fileCapabilities = "security.capability"
 
-const groupExec = 0o010
-
-// withoutSetID is mode without set-user-id and set-group-id. Without the right to
-// execute for the group, set-gid stands for mandatory locks and stays.
-func withoutSetID(mode uint32) uint32 {
-	mode &^= engine.ModeSetUID
-	if mode&groupExec != 0 {
-		mode &^= engine.ModeSetGID
-	}
-	return mode
-}
-
 // dropSetID takes the set-id bits off an inode.
 func (b *vaultFS) dropSetID(ino engine.Ino) error {
 	a, err := b.v.Stat(b.own, ino)
 	if err != nil {
 		return err
 	}
-	if mode := withoutSetID(a.Mode); a.IsRegular() && mode != a.Mode {
+	if mode := posix.WithoutSetID(a.Mode); a.IsRegular() && mode != a.Mode {
 		_, err = b.v.SetAttr(b.own, ino, engine.SetAttr{Mode: &mode})
 	}
 	return err
@@ -85,7 +74,7 @@ func (b *vaultFS) dropWith(in *fuse.SetAttrIn, set *engine.SetAttr) error {
 	}
 	// FIFOs, sockets and devices lose the bits as well; what they mean on a
 	// directory is no privilege.
-	if mode := withoutSetID(a.Mode); !a.IsDir() && mode != a.Mode {
+	if mode := posix.WithoutSetID(a.Mode); !a.IsDir() && mode != a.Mode {
 		set.Mode = &mode
 	}
 	return nil

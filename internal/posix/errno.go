@@ -1,6 +1,6 @@
 // Package posix holds what every mount binding must say in the same way: which
-// error number an engine error becomes, and which extended attributes a view
-// offers. It imports no binding.
+// error number an engine error becomes, how an inode's attributes are told, and which
+// extended attributes a view offers. It imports no binding.
 package posix
 
 import (
