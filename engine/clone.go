@@ -203,9 +203,11 @@ func (v *Vault) dropPage(f *file, index int64) {
 }
 
 // doubled notes that a stored chunk has one reference more than its index row may
-// know of. The next commit marks it as shared before it deletes anything.
+// know of. The next commit marks it as shared before it deletes anything. What others
+// may have is not deleted by commits, unless one has found it dead before they came:
+// only a file without a name can still be read there.
 func (v *Vault) doubled(ref chunkRef) {
-	if ref.id > v.rec.ChunkMark {
+	if ref.id > v.rec.ChunkMark || v.held[ref.id] > 0 {
 		v.shared[ref.id] = ref
 	}
 }

@@ -252,3 +252,44 @@ func TestCloneOfUnlinked(t *testing.T) {
 	must(t, to.Close())
 	must(t, st.Close())
 }
+
+// TestCloneOfDoomed copies a file whose content a commit has found dead and the next
+// one would delete: a state was kept between the two, so the chunk looks as if others
+// had it.
+func TestCloneOfDoomed(t *testing.T) {
+	for name, keep := range map[string]func(*engine.Store, *engine.Vault) error{
+		"checkpoint": func(_ *engine.Store, v *engine.Vault) error {
+			_, err := v.Checkpoint(t.Context(), engine.CheckpointOptions{})
+			return err
+		},
+		"fork": func(st *engine.Store, v *engine.Vault) error {
+			_, err := v.Commit(t.Context(), true)
+			if err == nil {
+				_, err = st.Fork(t.Context(), v.Name(), "other")
+			}
+			return err
+		},
+	} {
+		t.Run(name, func(t *testing.T) {
+			st, v, _ := newVault(t, &engine.Options{CommitInterval: -1, CacheBytes: 1})
+			data := noise(6, 3*engine.ChunkSize)
+			from := openAt(t, v, "from")
+			_, err := from.WriteAt(t.Context(), data, 0)
+			must(t, err)
+			must(t, from.Sync(t.Context()))
+			must(t, v.Unlink(t.Context(), engine.RootIno, "from"))
+			must(t, keep(st, v))
+			to := openAt(t, v, "to")
+			wantClone(t, to, 0, from, 0, int64(len(data)), int64(len(data)))
+			must(t, from.Close())
+			for range 3 {
+				must(t, to.Sync(t.Context()))
+			}
+			_, err = st.GC(t.Context())
+			must(t, err)
+			wantContent(t, to, 0, data)
+			must(t, to.Close())
+			sound(t, st, "afterwards")
+		})
+	}
+}
