@@ -37,9 +37,10 @@ func (s *Store) AppendAudit(ctx context.Context, e AuditEntry) (AuditEntry, erro
 	return e, wrap(err, "audit", e.Vault)
 }
 
-// appendAudit adds an entry that is stamped, and does also, in one transaction.
+// appendAudit adds an entry that is stamped, and does also, in one transaction. It
+// may use the reserve: a command that was let begin on a full disk must be able to end.
 func (s *Store) appendAudit(ctx context.Context, e AuditEntry, also func(tx kv.Writer) error) error {
-	return s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
+	return s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
 		if err := putAudit(tx, e); err != nil {
 			return err
 		}

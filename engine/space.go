@@ -13,7 +13,7 @@ import (
 // back end at kv.Reserve: what lies between is for names, attributes and records, so
 // that a vault which has no room for content still works.
 type spaceGuard struct {
-	free func() (int64, error) // nil: not known
+	db kv.Store // asked anew each time: it may be one that has opened another in its place
 
 	mu   sync.Mutex // guards what follows
 	at   time.Time
@@ -24,12 +24,6 @@ type spaceGuard struct {
 }
 
 const spaceMaxAge = 100 * time.Millisecond
-
-func (g *spaceGuard) init(db kv.Store) {
-	if s, ok := kv.As[kv.FreeSpacer](db); ok {
-		g.free = s.FreeSpace
-	}
-}
 
 // refresh forgets what was measured.
 func (g *spaceGuard) refresh() {
@@ -56,13 +50,14 @@ func (g *spaceGuard) end(content int64) {
 // available is what is left in bytes, measured at most spaceMaxAge ago, and whether
 // it is known.
 func (g *spaceGuard) available() (int64, bool) {
-	if g.free == nil {
-		return 0, false
-	}
 	g.mu.Lock()
 	defer g.mu.Unlock()
 	if now := time.Now(); now.Sub(g.at) > spaceMaxAge {
-		free, err := g.free()
+		db, ok := kv.As[kv.FreeSpacer](g.db)
+		if !ok {
+			return 0, false
+		}
+		free, err := db.FreeSpace()
 		if err != nil {
 			return 0, false
 		}

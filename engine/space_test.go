@@ -136,3 +136,68 @@ func TestReadingIsRecorded(t *testing.T) {
 		set(kv.Reserve / 2)
 	}), engine.NoSpace)
 }
+
+// TestBegunCommandsEnd checks that a command which was let begin on a full disk can be
+// ended there, also one that had no event to record.
+func TestBegunCommandsEnd(t *testing.T) {
+	v, set := newTight(t)
+	ctx := t.Context()
+	put(t, v, "old", "content")
+	wantKind(t, "a commit with room", v.Sync(ctx), "")
+	set(kv.Reserve / 2)
+	for _, readOnly := range []bool{false, true} {
+		u, err := v.Begin(ctx, engine.BeginOptions{ID: "reads", ReadOnly: readOnly})
+		if err != nil {
+			t.Fatal(err)
+		}
+		_, err = u.End(ctx, engine.AuditEntry{Kind: "exec"})
+		wantKind(t, "the end of a command that read", err, "")
+	}
+	u, err := v.Begin(ctx, engine.BeginOptions{ID: "never"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	wantKind(t, "the end of a command that did not run", u.NotRun(ctx, engine.AuditEntry{Kind: "exec"}), "")
+}
+
+// replacedDB opens another database in its place.
+type replacedDB struct {
+	kv.Store
+	cur *tightDB
+}
+
+func (d *replacedDB) Unwrap() kv.Store { return d.cur }
+
+// TestSpaceOfAReplacedStore checks that the room for content is that of the database
+// that is open, not of the one that was when the engine began.
+func TestSpaceOfAReplacedStore(t *testing.T) {
+	full, roomy := &tightDB{Store: memkv.New(engine.Tables()...)}, &tightDB{}
+	full.left.Store(1 << 30)
+	roomy.left.Store(1 << 30)
+	db := &replacedDB{full, full}
+	st, err := engine.Create(t.Context(), db, &engine.Options{CommitInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := st.CreateVault(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	full.left.Store(0)
+	time.Sleep(120 * time.Millisecond)
+	_, err = v.WriteFile(t.Context(), "f", bytes.NewReader(make([]byte, 10)), nil)
+	wantKind(t, "content without room", err, engine.NoSpace)
+	full.left.Store(1 << 30) // its commits go there still
+	db.cur = roomy
+	roomy.left.Store(kv.Scarce + 1<<20)
+	time.Sleep(120 * time.Millisecond)
+	_, err = v.WriteFile(t.Context(), "f", bytes.NewReader(make([]byte, 10)), nil)
+	wantKind(t, "content after another was opened", err, "")
+	roomy.left.Store(0)
+	time.Sleep(120 * time.Millisecond)
+	_, err = v.WriteFile(t.Context(), "g", bytes.NewReader(make([]byte, 10)), nil)
+	wantKind(t, "content when that is full", err, engine.NoSpace)
+	if err := st.Close(); err != nil {
+		t.Error(err)
+	}
+}
