@@ -117,22 +117,25 @@ func (r *repairer) mend(ctx context.Context, f *faults) error {
 }
 
 // put writes one record durably unless good, which looks at what is there now,
-// says that it is right already.
-func (r *repairer) put(ctx context.Context, t kv.Table, key, value []byte, good func(now []byte) bool) error {
-	return r.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
+// says that it is right already. It reports whether it wrote.
+func (r *repairer) put(ctx context.Context, t kv.Table, key, value []byte, good func(now []byte) bool) (wrote bool, err error) {
+	err = r.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
 		now, ok, err := tx.Get(t, key)
-		if err != nil || ok && good(now) {
+		if wrote = err == nil && !(ok && good(now)); !wrote {
 			return err
 		}
 		return tx.Put(t, key, value)
 	})
+	return wrote && err == nil, err
 }
 
 // rows deletes index rows that are damaged or lead to damage that nothing else
 // refers to. The index only saves space.
 func (r *repairer) rows(ctx context.Context, list []indexFault) error {
 	for _, f := range list {
+		removed := false
 		err := r.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
+			removed = false
 			row, ok, err := tx.Get(tableDigests, f.key)
 			if err != nil || !ok {
 				return err
@@ -140,10 +143,14 @@ func (r *repairer) rows(ctx context.Context, list []indexFault) error {
 			if id, _, sound := parseIndexRow(f.key, row); sound && len(f.key) == sha256.Size && id != f.id {
 				return nil // replaced meanwhile
 			}
+			removed = true
 			return tx.Delete(tableDigests, f.key)
 		})
 		if err != nil {
 			return err
+		}
+		if !removed {
+			continue
 		}
 		r.did(fmt.Sprintf("digest index: the row of %x was wrong", f.key), "removed; it only saves space")
 	}
@@ -215,11 +222,11 @@ func (r *repairer) chunks(ctx context.Context, damaged map[uint64]chunkRef) erro
 // healChunk stores the content of a chunk again, under its id.
 func (r *repairer) healChunk(ctx context.Context, ref chunkRef, data []byte, where string) error {
 	c := r.s.chunks
-	err := r.put(ctx, tableChunks, kv.ID(ref.id), c.encode(data), func(now []byte) bool {
+	healed, err := r.put(ctx, tableChunks, kv.ID(ref.id), c.encode(data), func(now []byte) bool {
 		_, err := c.decode(now, ref)
 		return err == nil
 	})
-	if err == nil {
+	if healed {
 		r.did(fmt.Sprintf("chunk %d was damaged", ref.id), "its content was found %s", where)
 	}
 	return err
@@ -269,7 +276,7 @@ const searchBatch = 256
 
 // searchChunks reads every chunk for the content of those that are lost.
 func (r *repairer) searchChunks(ctx context.Context, lost map[tree.Digest][]chunkRef) error {
-	return r.search(ctx, tableChunks, func(id uint64, rec []byte) func() error {
+	return r.search(ctx, tableChunks, func() bool { return len(lost) > 0 }, func(id uint64, rec []byte) func() error {
 		data, err := r.s.chunks.unpack(rec, ChunkSize)
 		if err != nil {
 			return nil
@@ -291,11 +298,11 @@ func (r *repairer) searchChunks(ctx context.Context, lost map[tree.Digest][]chun
 	})
 }
 
-// search shows every row of a table to match and calls what it returns, outside
-// of the transaction.
-func (r *repairer) search(ctx context.Context, t kv.Table, match func(id uint64, rec []byte) func() error) error {
+// search shows the rows of a table to match, for as long as wanted holds, and calls
+// what it returns, outside of the transaction.
+func (r *repairer) search(ctx context.Context, t kv.Table, wanted func() bool, match func(id uint64, rec []byte) func() error) error {
 	var from []byte
-	for more := true; more; {
+	for more := true; more && wanted(); {
 		more = false
 		var found []func() error
 		seen := 0
@@ -349,7 +356,7 @@ func (r *repairer) nodes(ctx context.Context, damaged []tree.Ref) error {
 	if len(lost) == 0 {
 		return nil
 	}
-	return r.search(ctx, tableNodes, func(id uint64, rec []byte) func() error {
+	return r.search(ctx, tableNodes, func() bool { return len(lost) > 0 }, func(id uint64, rec []byte) func() error {
 		digest, ok := tree.Content(rec)
 		refs := lost[digest]
 		if !ok || len(refs) == 0 {
@@ -400,11 +407,11 @@ func (r *repairer) healNode(ctx context.Context, ref tree.Ref, n *tree.Node, whe
 	if _, err := tree.Decode(rec, ref); err != nil {
 		return err
 	}
-	err := r.put(ctx, tableNodes, kv.ID(ref.ID), rec, func(now []byte) bool {
+	healed, err := r.put(ctx, tableNodes, kv.ID(ref.ID), rec, func(now []byte) bool {
 		_, err := tree.Decode(now, ref)
 		return err == nil
 	})
-	if err == nil {
+	if healed {
 		r.did(fmt.Sprintf("node %d was damaged", ref.ID), "its content was found %s", where)
 	}
 	return err
@@ -420,8 +427,8 @@ func (r *repairer) records(ctx context.Context) error {
 		err := r.s.kv.View(ctx, func(tx kv.Reader) error {
 			list = nil
 			return tx.Scan(t, nil, nil, func(k, value []byte) error {
-				var any json.RawMessage
-				if parseJSON(t, k, value, &any) != nil {
+				var body json.RawMessage
+				if parseJSON(t, k, value, &body) != nil {
 					list = append(list, damage{bytes.Clone(k), bytes.Clone(value)})
 				}
 				return nil
@@ -444,8 +451,8 @@ func (r *repairer) record(ctx context.Context, t kv.Table, key, value []byte) er
 	if err != nil || sealed == nil {
 		return err
 	}
-	err = r.put(ctx, t, key, sealed, func(now []byte) bool { return !bytes.Equal(now, value) })
-	if err == nil {
+	wrote, err := r.put(ctx, t, key, sealed, func(now []byte) bool { return !bytes.Equal(now, value) })
+	if wrote {
 		r.did("the record of "+what+" was damaged", "sealed again: the states that it names are whole; its text may have a wrong character")
 	}
 	return err

@@ -41,3 +41,21 @@ func TestRepairUsage(t *testing.T) {
 		t.Fatal(err)
 	}
 }
+
+// TestFreshIno checks that no damaged digit makes a vault hand out an inode number
+// twice.
+func TestFreshIno(t *testing.T) {
+	const vault = 3
+	base := inoBase(vault)
+	for stored, want := range map[uint64]uint64{
+		0: base + inoJump, base + 1: base + inoJump, base - 1: base + inoJump, base + 9_999_999: base + inoJump,
+		base + inoJump: base + 2*inoJump, base + 2*inoJump + 5: base + 3*inoJump, base + 1<<40: base + inoJump,
+	} {
+		if got, err := freshIno(vaultRecord{ID: vault, NextIno: stored}); err != nil || got != want {
+			t.Errorf("after %#x comes %#x, %v, want %#x", stored, got, err, want)
+		}
+	}
+	if _, err := freshIno(vaultRecord{ID: vault, NextIno: base + 3*inoJump}); err == nil {
+		t.Error("there are no numbers left, and that is no error")
+	}
+}

@@ -107,7 +107,7 @@ func (s *salvager) vaults(tx kv.Writer) error {
 		if err := putRecord(tx, rec); err != nil {
 			return err
 		}
-		s.did("the record of vault "+rec.Name+" was damaged", "sealed again: the state that it names is whole; its name and quota may have a wrong character")
+		s.did("the record of vault "+rec.Name+" was damaged", "sealed again: the state that it names is whole; its name, quota and retention rule may have a wrong character")
 	}
 	return nil
 }
@@ -136,13 +136,33 @@ func (s *salvager) vault(tx kv.Reader, key, value []byte) (rec vaultRecord, err 
 		}
 	}
 	rec.NodeMark, rec.ChunkMark = s.last.Node, s.last.Chunk
-	rec.NextIno = max(rec.NextIno, inoBase(rec.ID)+1) + salvageGap
+	if rec.NextIno, err = freshIno(rec); err != nil {
+		return bad(err)
+	}
 	rec.Count, rec.Bytes, rec.Checkpoints = 0, 0, 0
 	err = tx.Scan(tableCheckpoints, key, nil, func(_, _ []byte) error {
 		rec.Checkpoints++
 		return nil
 	})
 	return rec, err
+}
+
+// inoJump is a quarter of the inode numbers of a vault, far more than any uses.
+const inoJump = 1 << 38
+
+// freshIno is an inode number that the vault has not reached, whatever digit of the
+// one in its record is damaged.
+func freshIno(rec vaultRecord) (uint64, error) {
+	base := inoBase(rec.ID)
+	used := rec.NextIno - base
+	if rec.NextIno < base || used >= 4*inoJump {
+		used = 0
+	}
+	next := (used/inoJump + 1) * inoJump
+	if next >= 4*inoJump {
+		return 0, errors.New("the vault has no inode numbers left")
+	}
+	return base + next, nil
 }
 
 // wholeNode reports whether the top node of a state is what its digest says.
