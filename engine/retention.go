@@ -49,7 +49,7 @@ func (k *keeper) keep(at time.Time) bool {
 		newest *time.Time
 	}{{time.Hour, k.rule.Hours, &k.hour}, {24 * time.Hour, k.rule.Days, &k.day}} {
 		start := at.Truncate(span.length)
-		if k.now.Sub(at) < time.Duration(span.count)*span.length && !start.Equal(*span.newest) {
+		if int64(k.now.Sub(at)/span.length) < int64(span.count) && !start.Equal(*span.newest) {
 			*span.newest = start
 			stays = true
 		}
@@ -152,7 +152,10 @@ func (v *Vault) dropRows(ctx context.Context, t kv.Table, keys [][]byte) (droppe
 					return err
 				}
 			}
-			return putRecord(tx, rec)
+			if t == tableCheckpoints {
+				return putRecord(tx, rec)
+			}
+			return nil
 		})
 		if err != nil {
 			return dropped, err
