@@ -110,9 +110,11 @@ func (c *checker) add(owner, path, format string, args ...any) {
 }
 
 func (c *checker) run(ctx context.Context) error {
-	live, err := c.pinAll(ctx)
-	for _, rec := range live {
+	pinned, err := c.s.pinVaults(ctx, c.s.allVaults())
+	live := map[string]vaultRecord{}
+	for _, rec := range pinned {
 		defer c.s.unpin(rec.Root)
+		live[rec.Name] = rec
 	}
 	if err != nil {
 		return err
@@ -148,25 +150,6 @@ func (c *checker) run(ctx context.Context) error {
 		}
 	}
 	return c.index(ctx)
-}
-
-// pinAll commits, if there is room, and pins every vault and returns their records by name.
-func (c *checker) pinAll(ctx context.Context) (map[string]vaultRecord, error) {
-	live := map[string]vaultRecord{}
-	for _, v := range c.s.allVaults() {
-		rec, err := v.pinRecord(ctx)
-		if KindOf(err) == NoSpace {
-			rec, err = v.pinSaved()
-		}
-		if KindOf(err) == Closed && ctx.Err() == nil && !c.s.isClosed() {
-			continue // deleted meanwhile
-		}
-		if err != nil {
-			return live, err
-		}
-		live[rec.Name] = rec
-	}
-	return live, nil
 }
 
 // roots lists what the vaults, checkpoints and timelines refer to. Records that

@@ -265,6 +265,9 @@ func (v *Vault) markPending(chunks *bitmap) (err error) {
 const (
 	sweepBatch = 2_000
 	sweepBytes = 4 << 20
+	// sweepLooks is how many gaps or rows one transaction looks at, found or not: a
+	// long one keeps the database from using its log and free pages again.
+	sweepLooks = 20_000
 )
 
 // pausedBatch is how many rows GC deletes while commits wait.
@@ -336,11 +339,13 @@ func (s *Store) eachDead(ctx context.Context, t kv.Table, live bitmap, last uint
 	for next := uint64(1); next <= last; {
 		var batch []deadRow
 		bytes := 0
-		full := func() bool { return len(batch) >= sweepBatch || bytes >= sweepBytes }
+		looks := 0
+		full := func() bool { return len(batch) >= sweepBatch || bytes >= sweepBytes || looks >= sweepLooks }
 		err := s.kv.View(ctx, func(tx kv.Reader) error {
 			for next <= last && !full() {
 				low, high := live.nextGap(next, last+1)
 				next = high
+				looks++
 				if low == high {
 					return nil
 				}
@@ -423,9 +428,10 @@ func (s *Store) eachRow(ctx context.Context, t kv.Table, match func(k, value []b
 	for more := true; more; {
 		var batch [][]byte
 		more = false
+		looks := 0
 		err := s.kv.View(ctx, func(tx kv.Reader) error {
 			return tx.Scan(t, nil, from, func(k, value []byte) error {
-				if len(batch) == sweepBatch {
+				if looks++; len(batch) == sweepBatch || looks > sweepLooks {
 					more = true
 					from = append([]byte(nil), k...)
 					return kv.Stop

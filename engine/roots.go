@@ -53,6 +53,7 @@ type keptRoot struct {
 	kind  rootKind
 	vault string // empty for a pin
 	seq   uint64 // of the checkpoint or timeline entry
+	auto  bool   // an automatic checkpoint
 }
 
 type rootKind uint8
@@ -189,12 +190,13 @@ func eachRowRoot(tx kv.Reader, t kv.Table, names map[uint64]string, known rowSet
 			Root   Root `json:"root"`
 			Before Root `json:"before"`
 			After  Root `json:"after"`
+			Auto   bool `json:"auto"`
 		}
 		if err := parseJSON(t, k, value, &row); err != nil {
 			failed = damaged(err)
 			return failed
 		}
-		r := keptRoot{root: row.Root, kind: rootCheckpoint, vault: name, seq: kv.ParseID(k[8:])}
+		r := keptRoot{root: row.Root, kind: rootCheckpoint, vault: name, seq: kv.ParseID(k[8:]), auto: row.Auto}
 		switch t {
 		case tableUnfinished:
 			r.root, r.kind = row.Before, rootUnfinished

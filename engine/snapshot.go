@@ -158,3 +158,23 @@ func (f *SnapshotFile) Close() error {
 	}
 	return nil
 }
+
+// pinVaults pins the newest root of each of the vaults, with what is pending where
+// the disk has room for it, and returns their records. Those that are deleted
+// meanwhile are left out. After an error the caller unpins what was pinned.
+func (s *Store) pinVaults(ctx context.Context, vaults []*Vault) (list []vaultRecord, err error) {
+	for _, v := range vaults {
+		rec, err := v.pinRecord(ctx)
+		if KindOf(err) == NoSpace {
+			rec, err = v.pinSaved()
+		}
+		if KindOf(err) == Closed && ctx.Err() == nil && !s.isClosed() {
+			continue
+		}
+		if err != nil {
+			return list, err
+		}
+		list = append(list, rec)
+	}
+	return list, nil
+}

@@ -40,12 +40,12 @@ func (s *Store) Stats(ctx context.Context) (Stats, error) {
 func (s *Store) stats(ctx context.Context) (st Stats, err error) {
 	lastNode, lastChunk := s.lastNode.Load(), s.lastChunk.Load() // what is younger is not looked at
 	vaults := s.allVaults()
-	held, err := s.pinPresent(ctx, vaults)
-	defer func() {
-		for _, r := range held {
-			s.unpin(r)
-		}
-	}()
+	pinned, err := s.pinVaults(ctx, vaults)
+	var held []Root
+	for _, rec := range pinned {
+		defer s.unpin(rec.Root)
+		held = append(held, rec.Root)
+	}
 	if err != nil {
 		return st, err
 	}
@@ -85,45 +85,12 @@ func (s *Store) stats(ctx context.Context) (st Stats, err error) {
 	return st, err
 }
 
-// pinPresent pins the newest root of every vault, with what is pending where the
-// disk has room for it.
-func (s *Store) pinPresent(ctx context.Context, vaults []*Vault) (held []Root, err error) {
-	for _, v := range vaults {
-		rec, err := v.pinRecord(ctx)
-		if KindOf(err) == NoSpace {
-			rec, err = v.pinSaved()
-		}
-		if KindOf(err) == Closed && ctx.Err() == nil && !s.isClosed() {
-			continue // deleted meanwhile
-		}
-		if err != nil {
-			return held, err
-		}
-		held = append(held, rec.Root)
-	}
-	return held, nil
-}
-
 // heldRoots are roots by what holds them.
 type heldRoots struct{ vaults, checkpoints, history []Root }
 
 // rootsByHolder sorts the kept roots and counts what holds them.
 func (s *Store) rootsByHolder(ctx context.Context, st *Stats) (list heldRoots, err error) {
-	auto := map[string]map[uint64]bool{} // the automatic checkpoints of each vault
 	for _, v := range s.allVaults() {
-		saved, err := v.Checkpoints(ctx)
-		if err != nil {
-			return list, err
-		}
-		own := map[uint64]bool{}
-		for _, cp := range saved {
-			if seq, ok := parseCheckpointID(cp.ID); ok && cp.Auto {
-				own[seq] = true
-			}
-		}
-		st.Checkpoints += len(saved) - len(own)
-		st.AutoCheckpoints += len(own)
-		auto[v.Name()] = own
 		n, err := v.countEvents(ctx)
 		if err != nil {
 			return list, err
@@ -132,9 +99,13 @@ func (s *Store) rootsByHolder(ctx context.Context, st *Stats) (list heldRoots, e
 	}
 	err = s.eachRoot(ctx, func(r keptRoot) error {
 		switch {
-		case r.kind == rootCheckpoint && !auto[r.vault][r.seq]:
+		case r.kind == rootCheckpoint && !r.auto:
+			st.Checkpoints++
 			list.checkpoints = append(list.checkpoints, r.root)
-		case r.kind == rootCheckpoint || r.kind == rootEvent:
+		case r.kind == rootCheckpoint:
+			st.AutoCheckpoints++
+			list.history = append(list.history, r.root)
+		case r.kind == rootEvent:
 			list.history = append(list.history, r.root)
 		case r.kind != rootLive: // which are pinned; these go on changing
 			list.vaults = append(list.vaults, r.root)
