@@ -158,7 +158,7 @@ func Create(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
 // error the caller keeps the database.
 func Open(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
 	s := &Store{kv: db, opts: opts.orDefault(), vaults: map[string]*Vault{}, pins: map[Root]int{}}
-	s.space.init(db)
+	s.space.db = db
 	var err error
 	if s.nodes, err = newNodeStore(db, s.opts.CacheBytes); err != nil {
 		return nil, err
@@ -226,10 +226,10 @@ func (s *Store) putCounters(tx kv.Writer) error {
 // failure; the database is closed all the same. A second Close does nothing.
 func (s *Store) Close() error {
 	s.making.Lock()
-	defer s.making.Unlock()
 	s.mu.Lock()
 	if s.closed {
 		s.mu.Unlock()
+		s.making.Unlock()
 		return nil
 	}
 	s.closed = true
@@ -238,6 +238,7 @@ func (s *Store) Close() error {
 		vaults = append(vaults, v)
 	}
 	s.mu.Unlock()
+	s.making.Unlock() // none is being made, and who wants to, maybe with a commitMu in hand, sees closed
 	var errs []error
 	for _, v := range vaults {
 		if err := v.close(); err != nil {
