@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"maps"
 	"sort"
 	"strings"
 
@@ -100,6 +101,7 @@ func (v *Vault) commitGraft(ctx context.Context, undo Checkpoint, ev *Event) err
 	v.frozen = nil
 	v.doomed.nodes = append(v.doomed.nodes, c.drop.nodes...)
 	v.doomed.chunks = append(v.doomed.chunks, c.drop.chunks...)
+	maps.Copy(v.shared, c.shared)
 	return err
 }
 
