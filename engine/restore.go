@@ -150,7 +150,7 @@ func (v *Vault) putHistory(tx kv.Writer, undo Checkpoint, ev Event) error {
 	if err := putJSON(tx, tableCheckpoints, rowKey(v.id, seq), undo); err != nil {
 		return err
 	}
-	return putJSON(tx, tableTimeline, eventKey(v.id, ev.Seq), ev)
+	return v.putEvent(tx, ev)
 }
 
 // adopt makes rec the vault's record and cuts off the handles of what changed.

@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"math"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -39,7 +40,7 @@ const (
 func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Event, error) {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
-	ev, err := v.recordLocked(ctx, ev, audit, func(kv.Writer) error { return nil })
+	ev, err := v.recordLocked(ctx, ev, audit, v.putEvent)
 	if err != nil {
 		return ev, wrap(err, "record "+ev.Cause, v.Name())
 	}
@@ -47,9 +48,31 @@ func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Even
 	return ev, nil
 }
 
-// recordLocked is Record for a caller that holds commitMu, and does also in the same
-// transaction.
-func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry, also func(tx kv.Writer) error) (Event, error) {
+// RecordChange is Record for what is worth an entry only if it changed the root.
+// Without that what is pending is committed durably all the same.
+func (v *Vault) RecordChange(ctx context.Context, ev Event) error {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	ev, err := v.recordLocked(ctx, ev, nil, func(tx kv.Writer, ev Event) error {
+		if ev.After.Same(ev.Before) {
+			return nil
+		}
+		return v.putEvent(tx, ev)
+	})
+	if err != nil {
+		return wrap(err, "record "+ev.Cause, v.Name())
+	}
+	v.s.unpin(ev.Before)
+	return nil
+}
+
+func (v *Vault) putEvent(tx kv.Writer, ev Event) error {
+	return putJSON(tx, tableTimeline, eventKey(v.id, ev.Seq), ev)
+}
+
+// recordLocked is Record for a caller that holds commitMu. put writes the event, in
+// the transaction of the commit.
+func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry, put func(tx kv.Writer, ev Event) error) (Event, error) {
 	ev = v.stamp(ev)
 	for i := range audit {
 		audit[i] = v.s.stampAudit(audit[i])
@@ -62,10 +85,7 @@ func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry, 
 				return err
 			}
 		}
-		if err := also(tx); err != nil {
-			return err
-		}
-		return putJSON(tx, tableTimeline, eventKey(v.id, ev.Seq), ev)
+		return put(tx, ev)
 	}})
 	if err == nil {
 		v.pruneRecorded(ctx)
@@ -112,7 +132,12 @@ func eventKey(vault, seq uint64) []byte { return rowKey(vault, ^seq) }
 
 // eachEvent calls fn for the events of a vault, newest first.
 func eachEvent(tx kv.Reader, vault uint64, fn func(Event) error) error {
-	return tx.Scan(tableTimeline, kv.ID(vault), nil, func(k, value []byte) error {
+	return eachEventBefore(tx, vault, math.MaxUint64, fn)
+}
+
+// eachEventBefore is eachEvent for those before seq.
+func eachEventBefore(tx kv.Reader, vault, seq uint64, fn func(Event) error) error {
+	return tx.Scan(tableTimeline, kv.ID(vault), eventKey(vault, seq-1), func(k, value []byte) error {
 		var ev Event
 		if err := parseJSON(tableTimeline, k, value, &ev); err != nil {
 			return err

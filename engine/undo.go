@@ -39,7 +39,7 @@ func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) 
 	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
 		return UndoResult{}, err
 	}
-	target, err := v.newestChange(ctx)
+	target, touched, err := v.newestChange(ctx)
 	if err != nil {
 		return UndoResult{}, err
 	}
@@ -47,10 +47,6 @@ func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) 
 	res := UndoResult{Undone: target}
 	if v.rec.Root.Same(target.After) {
 		res.RestoreResult, err = v.switchTo(ctx, target.Before, ev)
-		return res, err
-	}
-	touched, err := v.s.undoable(ctx, target)
-	if err != nil {
 		return res, err
 	}
 	mine := pathsOf(touched)
@@ -79,16 +75,16 @@ func (s *Store) undoable(ctx context.Context, ev Event) ([]change, error) {
 	}), err
 }
 
-// newestChange is the newest event that changed something for an undo.
-func (v *Vault) newestChange(ctx context.Context) (Event, error) {
+// newestChange is the newest event that changed something for an undo, and what.
+func (v *Vault) newestChange(ctx context.Context) (Event, []change, error) {
 	for seq := uint64(math.MaxUint64); ; {
 		ev, err := v.newestBefore(ctx, seq)
 		if err != nil {
-			return ev, err
+			return ev, nil, err
 		}
 		changes, err := v.s.undoable(ctx, ev)
 		if err != nil || len(changes) > 0 {
-			return ev, err
+			return ev, changes, err
 		}
 		seq = ev.Seq
 	}
@@ -98,8 +94,8 @@ func (v *Vault) newestChange(ctx context.Context) (Event, error) {
 func (v *Vault) newestBefore(ctx context.Context, seq uint64) (newest Event, err error) {
 	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
 		newest = Event{}
-		return eachEvent(tx, v.id, func(ev Event) error {
-			if ev.Seq >= seq || ev.Before.Same(ev.After) {
+		return eachEventBefore(tx, v.id, seq, func(ev Event) error {
+			if ev.Before.Same(ev.After) {
 				return nil
 			}
 			newest = ev

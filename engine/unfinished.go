@@ -115,7 +115,12 @@ func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 	} else {
 		u.v.commitMu.Lock()
 		defer u.v.commitMu.Unlock()
-		ev, err = u.v.recordLocked(ctx, ev, []AuditEntry{audit}, u.remove)
+		ev, err = u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
+			if err := u.remove(tx); err != nil {
+				return err
+			}
+			return u.v.putEvent(tx, ev)
+		})
 	}
 	u.unpin()
 	return ev, wrap(err, "record "+CauseExec, u.v.Name())

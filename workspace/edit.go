@@ -9,8 +9,8 @@ import (
 
 // edit runs fn, which changes a vault, and keeps what it did as one event of the
 // timeline, durably. What a failed fn has changed is kept all the same, because
-// undo must reach it. While a command runs in the vault the change belongs to that
-// command's event.
+// undo must reach it. What began and ended while one command ran belongs to that
+// command's event; anything less may be missing there, and has an event of its own.
 //
 // An edit takes no turn: input that comes slowly must not keep commands waiting. So
 // the events of edits at the same time overlap, and undo of one that lost to
@@ -20,9 +20,11 @@ func (o *Owner) edit(ctx context.Context, vault string, command []string, fn fun
 	if err != nil {
 		return err
 	}
-	if o.execIn(vault) {
-		err := fn(v)
-		return errors.Join(err, v.Sync(context.WithoutCancel(ctx)))
+	exec := o.execIn(vault)
+	if exec == "" { // what a command has in memory is its event's
+		if err := o.flush(ctx, vault); err != nil {
+			return err
+		}
 	}
 	before, err := v.Pin(ctx)
 	if err != nil {
@@ -30,21 +32,21 @@ func (o *Owner) edit(ctx context.Context, vault string, command []string, fn fun
 	}
 	err = fn(v)
 	ctx = context.WithoutCancel(ctx)
-	after, cerr := v.Commit(ctx, true)
-	if cerr == nil && !after.Same(before) {
-		_, cerr = v.Record(ctx, engine.Event{Cause: engine.CauseWrite, Command: command, Before: before})
-		if cerr == nil {
-			return err
-		}
+	if exec != "" && o.execIn(vault) == exec {
+		v.Unpin(before)
+		return errors.Join(err, v.Sync(ctx))
 	}
-	v.Unpin(before)
-	return errors.Join(err, cerr)
+	_, rerr := v.Record(ctx, engine.Event{Cause: engine.CauseWrite, Command: command, Before: before})
+	if rerr != nil {
+		v.Unpin(before)
+	}
+	return errors.Join(err, rerr)
 }
 
-// execIn reports whether a command runs in the vault now.
-func (o *Owner) execIn(vault string) bool {
+// execIn is the exec whose command runs in the vault now; empty if none does.
+func (o *Owner) execIn(vault string) string {
 	t := o.turnOf(vault)
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	return t.exec != ""
+	return t.exec
 }
