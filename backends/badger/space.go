@@ -61,7 +61,11 @@ func (s *Store) room(mode kv.Mode, size int64) error {
 
 // scarce reports whether what was deleted should be given back.
 func (s *Store) scarce() bool {
-	free, err := s.FreeSpace()
+	free, err := storefile.FreeSpace(s.path)
+	if err != nil || free >= plenty {
+		return false
+	}
+	free, err = s.FreeSpace()
 	return err == nil && free <= kv.Scarce
 }
 
