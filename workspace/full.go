@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 	"sync"
 
 	"github.com/agentvfs/avfs/engine"
@@ -83,6 +84,20 @@ func (s *fullStore) writable() error {
 		s.cause = errors.Join(s.cause, err)
 	}
 	return s.cause
+}
+
+// FreeSpace implements kv.FreeSpacer, by the database that is open now.
+func (s *fullStore) FreeSpace() (int64, error) {
+	s.mu.RLock()
+	defer s.mu.RUnlock()
+	if s.cur == nil {
+		return 0, s.cause
+	}
+	db, ok := kv.As[kv.FreeSpacer](s.cur)
+	if !ok {
+		return 0, fmt.Errorf("%s: %w", s.path, errors.ErrUnsupported)
+	}
+	return db.FreeSpace()
 }
 
 // Close implements kv.Store.
