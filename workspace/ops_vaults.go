@@ -81,6 +81,11 @@ var opFork = Op[ForkRequest, VaultDoc]{Name: "vault.fork", Run: func(ctx context
 }}
 
 func (o *Owner) fork(ctx context.Context, req ForkRequest) (*engine.Vault, error) {
+	if req.At == "" { // before the lock: a mount that does not hand over keeps no other fork waiting
+		if err := o.flush(ctx, req.Vault); err != nil {
+			return nil, err
+		}
+	}
 	o.forking.Lock()
 	defer o.forking.Unlock()
 	if err := o.dropRef(ctx, req.Name); err != nil {
@@ -112,9 +117,6 @@ func (o *Owner) dropRef(ctx context.Context, name string) error {
 
 func (o *Owner) forkNow(ctx context.Context, req ForkRequest) (*engine.Vault, error) {
 	if req.At == "" {
-		if err := o.flush(ctx, req.Vault); err != nil {
-			return nil, err
-		}
 		return o.store.Fork(ctx, req.Vault, req.Name)
 	}
 	v, err := o.vault(ctx, req.Vault)
