@@ -107,6 +107,9 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	env.Vault, env.Checkpoint, env.RootBefore = hold.Vault, hold.Checkpoint, hold.RootBefore
 	p.enter(Executing)
 	runErr := p.run(ctx, env, &req, hold)
+	if runErr != nil {
+		env.fail(runErr)
+	}
 	p.enter(Reporting)
 	if err := errors.Join(runErr, report(env, hold)); err != nil {
 		return p.failed(env, err)
@@ -132,6 +135,10 @@ func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *works
 		hold, err := p.Workspace.BeginExec(ctx, beginRequest(env, req, place))
 		if err == nil {
 			return hold
+		}
+		if noted := (*workspace.NotedError)(nil); errors.As(err, &noted) {
+			p.failed(env, noted.Err)
+			return nil
 		}
 		moved, ok := movedTo(err)
 		if !ok || moves == maxMoves {
@@ -341,7 +348,7 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.Env, hold.Vault, env.ID, dir), Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: req.Stdout, Stderr: req.Stderr, Combined: req.Combined, Interrupt: req.Interrupt,
-		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(),
+		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
 		Started: func(c run.Command) {
 			// An owner that cannot be told has ended; the end of the hold says so.
 			_ = hold.Started(workspace.ExecCommand{PID: c.PID, Start: c.Start, Cgroup: c.Cgroup})
@@ -354,9 +361,17 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	return nil
 }
 
-// report ends the hold on the vault and notes what changed.
+// report ends the hold on the vault and notes what changed. Until here only a command
+// that did not run is an error: run fails before it executes anything.
 func report(env *Envelope, hold *workspace.Exec) error {
-	ended, err := hold.End(workspace.ExecOutcome{Status: string(env.Status), ExitCode: env.ExitCode, DurationMS: env.DurationMS})
+	outcome := workspace.ExecOutcome{
+		Status: string(env.Status), ExitCode: env.ExitCode, DurationMS: env.DurationMS,
+		NotRun: env.Status == StatusError || env.Status == StatusFailedToStart,
+	}
+	if env.Error != nil {
+		outcome.Error = env.Error.Kind
+	}
+	ended, err := hold.End(outcome)
 	env.RootAfter = ended.RootAfter
 	if ended.Changes != nil {
 		env.ChangedFiles = ended.Changes

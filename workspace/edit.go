@@ -36,7 +36,7 @@ func (o *Owner) edit(ctx context.Context, vault string, command []string, fn fun
 		v.Unpin(before)
 		return errors.Join(err, v.Sync(ctx))
 	}
-	_, rerr := v.Record(ctx, engine.Event{Cause: engine.CauseWrite, Command: command, Before: before})
+	rerr := v.RecordChange(ctx, engine.Event{Cause: engine.CauseWrite, Command: command, Before: before})
 	if rerr != nil {
 		v.Unpin(before)
 	}

@@ -52,9 +52,11 @@ type ExecLeft struct {
 
 // ExecOutcome says how the command of an exec ended, for the audit.
 type ExecOutcome struct {
-	Status     string `json:"status"`
-	ExitCode   *int   `json:"exit_code"`
-	DurationMS int64  `json:"duration_ms"`
+	Status     string      `json:"status"`
+	ExitCode   *int        `json:"exit_code"`
+	DurationMS int64       `json:"duration_ms"`
+	Error      engine.Kind `json:"error,omitempty"`   // what went wrong, if something did
+	NotRun     bool        `json:"not_run,omitempty"` // nothing of the command was executed
 }
 
 // ExecBegun says where the command runs and what the state before is.
@@ -68,52 +70,55 @@ type ExecBegun struct {
 
 // ExecEnded says what the command changed.
 type ExecEnded struct {
-	RootAfter   string              `json:"root_after"`
-	Changes     []engine.FileChange `json:"changes"`
-	Total       int                 `json:"total"`
-	Event       uint64              `json:"event,omitempty"`
-	Interrupted bool                `json:"interrupted,omitempty"` // the caller went away
-	LimitsHit   []engine.Limit      `json:"limits_hit,omitempty"`  // of the quota, while the command ran
+	RootAfter string              `json:"root_after"`
+	Changes   []engine.FileChange `json:"changes"`
+	Total     int                 `json:"total"`
+	Event     uint64              `json:"event,omitempty"`      // 0: what did not run, or could change nothing, has none
+	LimitsHit []engine.Limit      `json:"limits_hit,omitempty"` // of the quota, while the command ran
 }
 
 // OpExec holds a vault for one command. It writes an ExecBegun as a line of JSON
 // to the output stream and reads lines from the input stream: one that says what
 // was started, and one with the outcome, which the caller sends when the command has
 // ended. Then it records the command and tells what changed. When the caller goes
-// away, it ends what the caller has started first.
+// away, it ends what the caller has started first. Where the command cannot run, the
+// line says that the audit tells of it.
 var OpExec = Op[ExecRequest, ExecEnded]{Name: "exec", Long: true, In: true, Run: runExec}
 
 func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnded, error) {
+	defer o.asked(req.ID)()
 	if req.Fork != "" {
 		if _, err := o.fork(ctx, ForkRequest{Vault: req.Vault, Name: req.Fork}); err != nil {
-			return ExecEnded{}, o.notRun(ctx, req, err)
+			return ExecEnded{}, o.notRun(ctx, req, s, err)
 		}
 		req.Vault = req.Fork
 	}
 	v, err := o.vault(ctx, req.Vault)
 	if err != nil {
-		return ExecEnded{}, o.notRun(ctx, req, err)
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	if !req.ReadOnly {
 		done, err := o.turn(ctx, req.Vault, req.Wait, s.Exec)
 		if err != nil {
-			return ExecEnded{}, o.notRun(ctx, req, err)
+			return ExecEnded{}, o.notRun(ctx, req, s, err)
 		}
 		defer done()
-		o.setTurn(o.turnOf(req.Vault), req.ID)
 	}
 	point, unuse, err := o.use(ctx, req.Vault, MountHow{ReadOnly: req.ReadOnly, Driver: req.Driver}, req.Mountpoint)
 	if err != nil {
-		return ExecEnded{}, o.notRun(ctx, req, err)
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	defer unuse()
 	if err := o.flush(ctx, req.Vault); err != nil {
-		return ExecEnded{}, o.notRun(ctx, req, err)
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	defer o.noteExec(req)()
 	u, err := v.Begin(ctx, req.begin())
 	if err != nil {
-		return ExecEnded{}, o.notRun(ctx, req, err)
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
+	}
+	if !req.ReadOnly { // from here on what others change is in the event, too
+		o.setTurn(o.turnOf(req.Vault), req.ID)
 	}
 	x := &held{o: o, v: v, u: u, req: req, point: point}
 	return x.run(ctx, s)
@@ -129,52 +134,12 @@ func (req *ExecRequest) begin() engine.BeginOptions {
 	return opts
 }
 
-// notRun notes in the audit that the command of a request did not run, because of
-// err, which it returns. A caller that only has to ask again is not told of.
-func (o *Owner) notRun(ctx context.Context, req ExecRequest, err error) error {
-	if engine.KindOf(err) == MountMoved {
-		return err
-	}
-	req.Audit.Vault, req.Audit.ExecID = req.Vault, req.ID
-	req.Audit.Status, req.Audit.Error = notRunStatus, string(kindOf(err))
-	if _, aerr := o.auditOnce(context.WithoutCancel(ctx), req.Audit); aerr != nil {
-		return errors.Join(err, aerr)
-	}
-	return err
-}
-
 // The statuses that the owner gives an exec.
 const (
 	interrupted  = "interrupted" // the caller went away
 	ownerLost    = "owner_lost"  // the owner died while the command ran
 	notRunStatus = "error"       // the command did not run
 )
-
-// OpAuditNotRun adds an entry about a command that did not run, unless there is one
-// about that exec among the newest: the owner may have got to it before it died.
-var OpAuditNotRun = Op[engine.AuditEntry, engine.AuditEntry]{Name: "audit.notrun",
-	Run: func(ctx context.Context, o *Owner, e engine.AuditEntry, _ Streams) (engine.AuditEntry, error) {
-		return o.auditOnce(ctx, e)
-	}}
-
-// auditRecent is among how many entries that of an exec is looked for which has just
-// ended or failed.
-const auditRecent = 1000
-
-func (o *Owner) auditOnce(ctx context.Context, e engine.AuditEntry) (engine.AuditEntry, error) {
-	o.auditing.Lock()
-	defer o.auditing.Unlock()
-	recent, err := o.store.Audit(ctx, auditRecent)
-	if err != nil {
-		return e, err
-	}
-	for _, have := range recent {
-		if have.ExecID == e.ExecID {
-			return have, nil
-		}
-	}
-	return o.store.AppendAudit(ctx, e)
-}
 
 // held is a vault that a command runs in, at the owner.
 type held struct {
@@ -188,28 +153,37 @@ type held struct {
 // run tells the caller that its command can run, and follows it to its end.
 func (x *held) run(ctx context.Context, s Streams) (ExecEnded, error) {
 	refused := x.v.Refusals()
-	line, err := json.Marshal(ExecBegun{
+	err := tell(s, execBegun{ExecBegun: ExecBegun{
 		Vault: x.req.Vault, Mountpoint: x.point, Owner: pid(), RootBefore: x.u.Before().String(), Checkpoint: x.u.Checkpoint(),
-	})
-	if err == nil {
-		_, err = s.out().Write(append(line, '\n'))
-	}
+	}})
 	ctx = context.WithoutCancel(ctx)
-	entry := x.u.Audit()
 	if err != nil { // there is no caller, and so no command
-		entry.Status, entry.Error = notRunStatus, string(kindOf(err))
-		return ExecEnded{}, errors.Join(err, x.u.NotRun(ctx, entry))
+		ended, ferr := x.finish(ctx, ExecOutcome{Status: notRunStatus, Error: kindOf(err), NotRun: true})
+		return ended, errors.Join(err, ferr)
 	}
 	outcome, left := readOutcome(s.in())
 	var endErr error
 	if outcome.Status == interrupted {
 		endErr = x.o.w.endCommand(ExecLeft{ID: x.req.ID, Command: left})
 	}
-	entry.Status, entry.ExitCode, entry.DurationMS = outcome.Status, outcome.ExitCode, outcome.DurationMS
-	ended, err := x.finish(ctx, entry)
-	ended.Interrupted = outcome.Status == interrupted
+	ended, err := x.finish(ctx, outcome)
 	ended.LimitsHit = x.v.Refusals().Since(refused)
 	return ended, errors.Join(endErr, err)
+}
+
+// execBegun is the line that the owner writes when it is known whether the command can
+// run.
+type execBegun struct {
+	ExecBegun
+	Noted bool `json:"noted,omitempty"` // it cannot; the audit tells of it
+}
+
+func tell(s Streams, begun execBegun) error {
+	line, err := json.Marshal(begun)
+	if err == nil {
+		_, err = s.out().Write(append(line, '\n'))
+	}
+	return err
 }
 
 // endCommand ends what is left of the command of an exec, if this process can.
@@ -246,12 +220,18 @@ func readOutcome(in io.Reader) (outcome ExecOutcome, started *ExecCommand) {
 // finish records what the command did. A read-only one did nothing. The record is
 // made even if a mount could not be flushed, which is an error all the same: what
 // the command changed may be missing from it.
-func (x *held) finish(ctx context.Context, entry engine.AuditEntry) (ExecEnded, error) {
+func (x *held) finish(ctx context.Context, outcome ExecOutcome) (ExecEnded, error) {
 	before := x.u.Before()
 	ended := ExecEnded{RootAfter: before.String(), Changes: []engine.FileChange{}}
+	entry := x.u.Audit()
+	entry.Status, entry.ExitCode, entry.DurationMS, entry.Error = outcome.Status, outcome.ExitCode, outcome.DurationMS, string(outcome.Error)
 	var flushed error
 	if !x.req.ReadOnly {
 		flushed = x.o.flush(ctx, x.req.Vault)
+		x.o.setTurn(x.o.turnOf(x.req.Vault), "") // what others change from here on may be too late for the event
+	}
+	if outcome.NotRun && x.unchanged(ctx) {
+		return ended, errors.Join(x.u.NotRun(ctx, entry), flushed)
 	}
 	ev, err := x.u.End(ctx, entry)
 	if err != nil || x.req.ReadOnly {
@@ -260,6 +240,16 @@ func (x *held) finish(ctx context.Context, entry engine.AuditEntry) (ExecEnded, 
 	ended.RootAfter, ended.Event = ev.After.String(), ev.Seq
 	ended.Changes, ended.Total, err = x.o.store.Diff(ctx, before, ev.After, &engine.DiffOptions{Limit: x.req.Limit})
 	return ended, errors.Join(err, flushed)
+}
+
+// unchanged reports whether nothing has changed since the command was to begin. What
+// others changed meanwhile needs the event, whether the command ran or not.
+func (x *held) unchanged(ctx context.Context) bool {
+	if x.req.ReadOnly {
+		return true
+	}
+	now, err := x.v.Commit(ctx, false)
+	return err == nil && now.Same(x.u.Before())
 }
 
 // recordLost records the commands that were running when the last owner of the store
@@ -330,78 +320,4 @@ func (o *Owner) closeUnlessRunning() error {
 	}
 	return &engine.Error{Kind: engine.Busy, Op: "stop the owner of the store", Err: errors.New(strings.Join(names, ", ")),
 		Details: map[string]any{"execs": list}}
-}
-
-// Exec is a vault held for one command.
-type Exec struct {
-	ExecBegun
-	in   *io.PipeWriter
-	done chan execDone
-}
-
-type execDone struct {
-	ended ExecEnded
-	err   error
-}
-
-// BeginExec holds a vault for one command and returns when it can run. An empty
-// vault is the current one. End must follow.
-func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, error) {
-	name, store, err := w.Locate(req.Vault)
-	if err != nil {
-		return nil, err
-	}
-	req.Vault = name
-	inR, inW := io.Pipe()
-	outR, outW := io.Pipe()
-	x := &Exec{in: inW, done: make(chan execDone, 1)}
-	// Once the command runs, only End ends the operation.
-	opCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
-	stop := context.AfterFunc(ctx, cancel)
-	defer stop()
-	go func() { // ends with the operation, which End or the caller's death ends
-		defer cancel()
-		ended, err := Call(opCtx, w, store, OpExec, req, Streams{In: inR, Out: outW})
-		closing := err
-		if closing == nil {
-			closing = io.EOF
-		}
-		_ = outW.CloseWithError(closing) // never fails
-		_ = inR.CloseWithError(closing)  // never fails
-		x.done <- execDone{ended, err}
-	}()
-	line, err := bufio.NewReader(outR).ReadBytes('\n')
-	if err != nil {
-		if d := <-x.done; d.err != nil {
-			err = d.err
-		}
-		return nil, err
-	}
-	go func() { _, _ = io.Copy(io.Discard, outR) }() // nothing more comes
-	if err := json.Unmarshal(line, &x.ExecBegun); err != nil {
-		return nil, errors.Join(err, inW.Close())
-	}
-	return x, nil
-}
-
-// Started tells the owner what was started, so that it can end that if this process
-// dies.
-func (x *Exec) Started(c ExecCommand) error { return x.send(execLine{Started: &c}) }
-
-func (x *Exec) send(l execLine) error {
-	line, err := json.Marshal(l)
-	if err == nil {
-		_, err = x.in.Write(append(line, '\n'))
-	}
-	return err
-}
-
-// End says how the command has ended and returns what it changed.
-func (x *Exec) End(outcome ExecOutcome) (ExecEnded, error) {
-	err := x.send(execLine{Ended: &outcome})
-	d := <-x.done
-	if d.err == nil {
-		d.err = err
-	}
-	return d.ended, d.err
 }

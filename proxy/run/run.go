@@ -148,6 +148,9 @@ type Spec struct {
 	// be nil. It must not block.
 	Started func(Command)
 
+	// Abort kills everything at once when it is closed; nil never does.
+	Abort <-chan struct{}
+
 	// Interrupt delivers the caller's signals. The first is passed on to the
 	// leader's process group; any but SIGINT also starts Grace. The second kills.
 	Interrupt <-chan os.Signal
@@ -263,7 +266,7 @@ func Run(ctx context.Context, s Spec) (Result, error) {
 	if ctx.Err() != nil {
 		return Result{}, &Error{Op: "start", Err: context.Cause(ctx)}
 	}
-	t := &task{spec: &s, res: &res, cancelled: ctx.Done(), interrupts: s.Interrupt}
+	t := &task{spec: &s, res: &res, cancelled: ctx.Done(), abort: s.Abort, interrupts: s.Interrupt}
 	err := t.start()
 	if err == nil {
 		err = t.supervise()

@@ -35,6 +35,7 @@ type task struct {
 	feed    *feed         // nil without stdin
 
 	cancelled  <-chan struct{}
+	abort      <-chan struct{}
 	interrupts <-chan os.Signal
 	presses    int            // interruptions so far
 	passed     syscall.Signal // the first one
@@ -113,6 +114,11 @@ func (t *task) watch() {
 			return
 		case <-force:
 			t.stop(t.spec.Grace)
+			return
+		case <-t.abort:
+			t.abort = nil
+			t.pass(syscall.SIGKILL, false)
+			t.kill()
 			return
 		case <-t.cancelled:
 			t.cancelled = nil
@@ -209,8 +215,8 @@ func closed(c <-chan struct{}) bool {
 }
 
 // await waits until cond holds and reports whether it does. It looks again when
-// wake is closed, and polls. It gives up after d, and at an interruption by a
-// caller that has grown impatient.
+// wake is closed, and polls. It gives up after d, at the abort, and at an interruption
+// by a caller that has grown impatient.
 func (t *task) await(d time.Duration, wake <-chan struct{}, cond func() bool) bool {
 	end := time.Now().Add(d)
 	pause := pollFirst
@@ -229,6 +235,10 @@ func (t *task) await(d time.Duration, wake <-chan struct{}, cond func() bool) bo
 			wake = nil
 			timer.Stop()
 			continue
+		case <-t.abort:
+			t.abort = nil
+			timer.Stop()
+			return false
 		case <-t.cancelled:
 			t.cancelled = nil
 			t.presses++

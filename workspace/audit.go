@@ -1,0 +1,81 @@
+package workspace
+
+import (
+	"context"
+	"errors"
+
+	"github.com/agentvfs/avfs/engine"
+)
+
+// notRun notes in the audit that the command of a request did not run, because of
+// err, which it returns, and tells the caller so. A caller that only has to ask again
+// is not told of.
+func (o *Owner) notRun(ctx context.Context, req ExecRequest, s Streams, err error) error {
+	if engine.KindOf(err) == MountMoved {
+		return err
+	}
+	req.Audit.Vault, req.Audit.ExecID = req.Vault, req.ID
+	req.Audit.Status, req.Audit.Error = notRunStatus, string(kindOf(err))
+	if _, aerr := o.store.AppendAudit(context.WithoutCancel(ctx), req.Audit); aerr != nil {
+		return errors.Join(err, aerr)
+	}
+	_ = tell(s, execBegun{Noted: true}) // a caller that is gone looks for itself
+	return err
+}
+
+// OpAuditNotRun adds an entry about a command that did not run, for a caller that the
+// owner has not told whether there is one. There may be: the owner may have got to it
+// before it died, or before the caller gave up.
+var OpAuditNotRun = Op[engine.AuditEntry, engine.AuditEntry]{Name: "audit.notrun",
+	Run: func(ctx context.Context, o *Owner, e engine.AuditEntry, _ Streams) (engine.AuditEntry, error) {
+		if err := o.awaitExec(ctx, e.ExecID); err != nil {
+			return e, err
+		}
+		recent, err := o.store.Audit(ctx, auditRecent)
+		if err != nil {
+			return e, err
+		}
+		for _, have := range recent {
+			if have.ExecID == e.ExecID {
+				return have, nil
+			}
+		}
+		return o.store.AppendAudit(ctx, e)
+	}}
+
+// auditRecent is among how many entries that of an exec is looked for which has just
+// ended or failed.
+const auditRecent = 1000
+
+// asked notes that an exec is asked for, until the returned function is called.
+func (o *Owner) asked(exec string) (done func()) {
+	over := make(chan struct{})
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.asking[exec] = over
+	return func() {
+		o.mu.Lock()
+		defer o.mu.Unlock()
+		if o.asking[exec] == over {
+			delete(o.asking, exec)
+		}
+		close(over)
+	}
+}
+
+// awaitExec returns when this owner is done with an exec, and so with its entry in the
+// audit.
+func (o *Owner) awaitExec(ctx context.Context, exec string) error {
+	o.mu.Lock()
+	over, is := o.asking[exec]
+	o.mu.Unlock()
+	if !is {
+		return nil
+	}
+	select {
+	case <-over:
+		return nil
+	case <-ctx.Done():
+		return ctx.Err()
+	}
+}

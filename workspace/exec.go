@@ -1,0 +1,105 @@
+package workspace
+
+import (
+	"bufio"
+	"context"
+	"encoding/json"
+	"errors"
+	"io"
+)
+
+// Exec is a vault held for one command.
+type Exec struct {
+	ExecBegun
+	in   *io.PipeWriter
+	done chan execDone
+	lost chan struct{}
+}
+
+// NotedError is why a command could not run, where the audit tells of it already.
+type NotedError struct{ Err error }
+
+// Error is that of Err.
+func (e *NotedError) Error() string { return e.Err.Error() }
+
+// Unwrap gives Err.
+func (e *NotedError) Unwrap() error { return e.Err }
+
+type execDone struct {
+	ended ExecEnded
+	err   error
+}
+
+// BeginExec holds a vault for one command and returns when it can run. An empty
+// vault is the current one. End must follow. An error of which the audit tells is a
+// *NotedError.
+func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, error) {
+	name, store, err := w.Locate(req.Vault)
+	if err != nil {
+		return nil, err
+	}
+	req.Vault = name
+	inR, inW := io.Pipe()
+	outR, outW := io.Pipe()
+	x := &Exec{in: inW, done: make(chan execDone, 1), lost: make(chan struct{})}
+	// Once the command runs, only End ends the operation.
+	opCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
+	stop := context.AfterFunc(ctx, cancel)
+	defer stop()
+	go func() { // ends with the operation, which End or the caller's death ends
+		defer cancel()
+		ended, err := Call(opCtx, w, store, OpExec, req, Streams{In: inR, Out: outW})
+		closing := err
+		if closing == nil {
+			closing = io.EOF
+		}
+		_ = outW.CloseWithError(closing) // never fails
+		_ = inR.CloseWithError(closing)  // never fails
+		x.done <- execDone{ended, err}
+		close(x.lost)
+	}()
+	line, err := bufio.NewReader(outR).ReadBytes('\n')
+	if err != nil {
+		if d := <-x.done; d.err != nil {
+			err = d.err
+		}
+		return nil, err
+	}
+	go func() { _, _ = io.Copy(io.Discard, outR) }() // nothing more comes
+	var begun execBegun
+	if err := json.Unmarshal(line, &begun); err != nil {
+		return nil, errors.Join(err, inW.Close())
+	}
+	if begun.Noted {
+		d := <-x.done
+		return nil, &NotedError{d.err}
+	}
+	x.ExecBegun = begun.ExecBegun
+	return x, nil
+}
+
+// Lost is closed when the owner holds the vault no more. Before End that means that it
+// has ended: the command has lost its files, and has to be ended.
+func (x *Exec) Lost() <-chan struct{} { return x.lost }
+
+// Started tells the owner what was started, so that it can end that if this process
+// dies.
+func (x *Exec) Started(c ExecCommand) error { return x.send(execLine{Started: &c}) }
+
+func (x *Exec) send(l execLine) error {
+	line, err := json.Marshal(l)
+	if err == nil {
+		_, err = x.in.Write(append(line, '\n'))
+	}
+	return err
+}
+
+// End says how the command has ended and returns what it changed.
+func (x *Exec) End(outcome ExecOutcome) (ExecEnded, error) {
+	err := x.send(execLine{Ended: &outcome})
+	d := <-x.done
+	if d.err == nil {
+		d.err = err
+	}
+	return d.ended, d.err
+}
