@@ -304,11 +304,7 @@ func (w *Workspace) liveMounts(ctx context.Context, vault string) []MountInfo {
 	if o != nil {
 		return o.mountInfos()
 	}
-	r := dial(ctx, store)
-	if r == nil {
-		return nil
-	}
-	info, err := r.info(ctx)
+	info, _, err := w.ownerOf(ctx, store)
 	if err != nil {
 		return nil
 	}
@@ -381,7 +377,7 @@ func (o *Owner) endIfIdle(ctx context.Context) bool {
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	o.closing = o.busy == 0 && len(o.mounts) == 0
+	o.closing = o.closing || o.busy == 0 && len(o.mounts) == 0
 	return o.closing
 }
 

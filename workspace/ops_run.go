@@ -8,6 +8,7 @@ import (
 	"os"
 	"strings"
 	"syscall"
+	"time"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -42,12 +43,8 @@ var OpHoldMount = Op[MountRequest, MountInfo]{Name: "mount.hold", Long: true,
 		if err == nil {
 			_, err = s.out().Write(append(line, '\n'))
 		}
-		if err == nil {
-			select {
-			case <-m.m.Done():
-				return m.info, nil
-			case <-ctx.Done():
-			}
+		if err == nil && o.hold(ctx, m) {
+			return m.info, nil
 		}
 		o.awaitUnused(m)
 		_, uerr := o.unmount(context.WithoutCancel(ctx), req.Mountpoint, true)
@@ -56,6 +53,26 @@ var OpHoldMount = Op[MountRequest, MountInfo]{Name: "mount.hold", Long: true,
 		}
 		return m.info, errors.Join(err, uerr)
 	}}
+
+// hold waits for the end of a mount or of ctx, and reports whether the mount has ended.
+// The owner may tend the store meanwhile.
+func (o *Owner) hold(ctx context.Context, m *mount) (ended bool) {
+	o.addHolding(1)
+	defer o.addHolding(-1)
+	select {
+	case <-m.m.Done():
+		return true
+	case <-ctx.Done():
+		return false
+	}
+}
+
+func (o *Owner) addHolding(n int) {
+	o.mu.Lock()
+	defer o.mu.Unlock()
+	o.holding += n
+	o.since = time.Now()
+}
 
 // UnmountRequest names a mount by its place.
 type UnmountRequest struct {
@@ -129,17 +146,34 @@ func (w *Workspace) Owners(ctx context.Context) ([]OwnerInfo, error) {
 	}
 	list := []OwnerInfo{}
 	for _, store := range stores {
-		r := dial(ctx, store)
-		if r == nil {
-			continue
-		}
-		info, err := r.info(ctx)
+		info, ok, err := w.ownerOf(ctx, store)
 		if err != nil {
 			return nil, err
 		}
-		list = append(list, info)
+		if ok {
+			list = append(list, info)
+		}
 	}
 	return list, nil
+}
+
+// ownerOf asks the owner of a store in another process who it is; ok says that there is
+// one. One that ends while it is asked is asked again, until it is gone or another
+// answers.
+func (w *Workspace) ownerOf(ctx context.Context, store string) (info OwnerInfo, ok bool, err error) {
+	deadline := time.Now().Add(w.cfg.LockWait)
+	for {
+		r := dial(ctx, store)
+		if r == nil {
+			return OwnerInfo{}, false, nil
+		}
+		if info, err = r.info(ctx); err == nil {
+			return info, true, nil
+		}
+		if perr := pause(ctx, deadline, store); perr != nil {
+			return OwnerInfo{}, false, errors.Join(err, perr)
+		}
+	}
 }
 
 // Unmount ends the mount at a place, or the only mount of the vault of that name.
@@ -149,6 +183,15 @@ func (w *Workspace) Unmount(ctx context.Context, place string, force bool) (Moun
 	if err != nil {
 		return MountInfo{}, err
 	}
+	m, err := w.unmountLive(ctx, place, point, force)
+	if engine.KindOf(err) == NotMounted { // also if the owner has died since it was asked
+		return w.unmountDead(point, place)
+	}
+	return m, err
+}
+
+// unmountLive is Unmount for a mount that has an owner.
+func (w *Workspace) unmountLive(ctx context.Context, place, point string, force bool) (MountInfo, error) {
 	owners, err := w.Owners(ctx)
 	if err != nil {
 		return MountInfo{}, err
@@ -171,7 +214,7 @@ func (w *Workspace) Unmount(ctx context.Context, place string, force bool) (Moun
 		return MountInfo{}, err
 	}
 	if m == "" {
-		return w.unmountDead(point, place)
+		return MountInfo{}, &engine.Error{Kind: NotMounted, Op: "unmount", Path: place, Err: errors.New("no vault is mounted there")}
 	}
 	return Call(ctx, w, stores[m], OpUnmount, UnmountRequest{Mountpoint: m, Force: force}, Streams{})
 }

@@ -12,11 +12,13 @@ const (
 	tendEvery = 2 * time.Second
 	// tendAfter is how long no operation must have been under way.
 	tendAfter = time.Second
+	// tendFull is how long an owner waits after it found no room to collect in.
+	tendFull = time.Minute
 )
 
 // tend collects garbage in the background whenever there may be much of it and no
-// operation is under way, until ctx ends or a collection fails: what is wrong then
-// is told by gc and fsck, to whoever runs them.
+// operation is under way, until ctx ends or a collection fails for anything but a lack
+// of room: what is wrong then is told by gc and fsck, to whoever runs them.
 func (o *Owner) tend(ctx context.Context) {
 	look := time.NewTicker(tendEvery)
 	defer look.Stop()
@@ -26,7 +28,12 @@ func (o *Owner) tend(ctx context.Context) {
 			return
 		case <-look.C:
 		}
-		if err := o.collectIfIdle(ctx); err != nil && engine.KindOf(err) != engine.Interrupted {
+		switch engine.KindOf(o.collectIfIdle(ctx)) {
+		case "", engine.Interrupted:
+			look.Reset(tendEvery)
+		case engine.NoSpace:
+			look.Reset(tendFull)
+		default:
 			return
 		}
 	}
@@ -54,7 +61,7 @@ func (o *Owner) collectIfIdle(ctx context.Context) error {
 func (o *Owner) beginTending(cancel context.CancelFunc) bool {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.busy > 0 || o.closing || time.Since(o.since) < tendAfter {
+	if o.busy > o.holding || o.closing || time.Since(o.since) < tendAfter {
 		return false
 	}
 	o.tending = cancel
