@@ -63,8 +63,8 @@ func (k *kin) fork(attr *os.ProcAttr, path string, argv []string) (*os.Process, 
 	}
 	if k.sole {
 		k.before = childrenNow()
-		// The kernel goes by the thread that forks. Those of a Go program stay, but
-		// an embedder's may end.
+		// The kernel goes by the thread that forks. Those of a Go program stay, unless
+		// mountpoint.OnOwnThread takes them, but an embedder's may end.
 		attr.Sys.Pdeathsig = syscall.SIGKILL
 	}
 	if k.group != nil {
