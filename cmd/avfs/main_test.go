@@ -27,8 +27,8 @@ func TestMain(m *testing.M) {
 }
 
 // TestScripts runs the stories in testdata, each in a workspace of its own, once
-// per back end in the build, and once with each other driver. Every script is checked to leave no process and no
-// mount behind.
+// per back end in the build, and once with each other driver. Every script is checked
+// to leave no process and no mount behind.
 func TestScripts(t *testing.T) {
 	chosen, err := findDriver(os.Getenv(driverVar))
 	if err != nil {
@@ -42,7 +42,12 @@ func TestScripts(t *testing.T) {
 	}
 	for _, d := range drivers() {
 		if d.name != chosen.name && !testing.Short() {
-			t.Run(d.name, func(t *testing.T) { runScripts(t, backends.Names()[0], d) })
+			t.Run(d.name, func(t *testing.T) {
+				if err := d.available(); err != nil {
+					t.Skipf("SKIPPED, NOT PROVEN: the scripts with %s: %v", d.name, err)
+				}
+				runScripts(t, backends.Names()[0], d)
+			})
 		}
 	}
 }
