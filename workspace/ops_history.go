@@ -108,7 +108,7 @@ type UndoRequest struct {
 	Force bool   `json:"force,omitempty"`
 }
 
-// OpUndo takes back the newest exec, import, restore or undo.
+// OpUndo takes back the newest event that changed something.
 var OpUndo = Op[UndoRequest, engine.UndoResult]{Name: "undo",
 	Run: func(ctx context.Context, o *Owner, req UndoRequest, s Streams) (engine.UndoResult, error) {
 		v, err := o.vault(ctx, req.Vault)
