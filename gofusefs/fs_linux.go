@@ -2,7 +2,6 @@ package gofusefs
 
 import (
 	"context"
-	"errors"
 	"sync/atomic"
 	"time"
 
@@ -87,13 +86,6 @@ func (b *vaultFS) change(fn func() error) fuse.Status {
 // statusOf is the answer that err becomes. Which code an error has is decided in
 // package posix.
 func statusOf(err error) fuse.Status {
-	if err == nil {
-		return fuse.OK
-	}
-	var number unix.Errno
-	if errors.As(err, &number) {
-		return fuse.Status(number)
-	}
 	return fuse.Status(posix.CodeOf(err).Errno())
 }
 
@@ -103,7 +95,7 @@ func statusOf(err error) fuse.Status {
 // find one of the two.
 func ofNode(err error) error {
 	if err != nil && engine.KindOf(err) == engine.NotFound {
-		return unix.ESTALE
+		return &engine.Error{Kind: engine.Stale, Err: err}
 	}
 	return err
 }
