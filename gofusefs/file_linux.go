@@ -58,6 +58,7 @@ func (b *vaultFS) Create(_ <-chan struct{}, in *fuse.CreateIn, name string, out 
 
 // Tmpfile creates and opens a file without a name (O_TMPFILE). The kernel lets a
 // program link it only if the program has asked for a file that can be linked.
+// Nothing stays of a file that the kernel is not told of.
 func (b *vaultFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.CreateOut) fuse.Status {
 	mode := openMode(in.Flags)
 	return b.change(func() error {
@@ -67,8 +68,12 @@ func (b *vaultFS) Tmpfile(_ <-chan struct{}, in *fuse.CreateIn, out *fuse.Create
 			return err
 		}
 		b.entry(&out.EntryOut, a, seen)
+		if err := b.keepNameless(a.Ino); err != nil {
+			b.nodes.forget(a.Ino, 1)
+			return errors.Join(err, file.Close())
+		}
 		b.opened(&out.OpenOut, file, mode)
-		return b.keepNameless(a.Ino)
+		return nil
 	})
 }
 
