@@ -1,7 +1,9 @@
 package gofusefs
 
 import (
+	"cmp"
 	"slices"
+	"strings"
 	"sync"
 
 	"github.com/agentvfs/avfs/engine"
@@ -49,9 +51,9 @@ func (l *listings) get(dir engine.Ino) ([]listed, bool) {
 }
 
 func (l *listings) put(dir engine.Ino, list []listed) {
-	l.drop(dir)
 	l.mu.Lock()
 	defer l.mu.Unlock()
+	l.total -= len(l.dirs[dir])
 	if l.total+len(list) > maxListed {
 		clear(l.dirs)
 		l.total = 0
@@ -83,12 +85,7 @@ func order(list []listed) {
 		list[i].pos = position(list[i].Name)
 	}
 	slices.SortFunc(list, func(a, b listed) int {
-		switch {
-		case a.pos < b.pos || a.pos == b.pos && a.Name < b.Name:
-			return -1
-		default:
-			return 1
-		}
+		return cmp.Or(cmp.Compare(a.pos, b.pos), strings.Compare(a.Name, b.Name))
 	})
 	for i := 1; i < len(list); i++ {
 		list[i].pos = max(list[i].pos, list[i-1].pos+1)
@@ -125,12 +122,7 @@ func (b *vaultFS) list(in *fuse.ReadIn, add func(dir engine.Ino, e listed) (bool
 			}
 			b.lists.put(dir, list)
 		}
-		from, _ := slices.BinarySearchFunc(list, in.Offset+1, func(e listed, pos uint64) int {
-			if e.pos < pos {
-				return -1
-			}
-			return 1
-		})
+		from, _ := slices.BinarySearchFunc(list, in.Offset+1, func(e listed, pos uint64) int { return cmp.Compare(e.pos, pos) })
 		if from == len(list) {
 			b.lists.drop(dir)
 		}
@@ -159,27 +151,38 @@ func (b *vaultFS) ReadDir(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntry
 }
 
 // ReadDirPlus lists with attributes, which the kernel keeps as if it had looked
-// each name up. So each is looked up now, whatever the listing said of it.
+// each name up. So each is looked up now, whatever the listing said of it. A failure
+// ends the listing before its entry: the library sends an error without what was added,
+// which is counted as told. The next request comes upon it first.
 func (b *vaultFS) ReadDirPlus(_ <-chan struct{}, in *fuse.ReadIn, out *fuse.DirEntryList) fuse.Status {
+	added := false
 	return b.list(in, func(dir engine.Ino, e listed) (bool, error) {
 		d := fuse.DirEntry{Name: e.Name, Ino: uint64(e.Ino), Mode: e.Type, Off: e.pos}
 		if e.pos <= posParent { // the kernel takes no attributes of these
-			return out.AddDirLookupEntry(d) != nil, nil
+			if out.AddDirLookupEntry(d) == nil {
+				return false, nil
+			}
+			added = true
+			return true, nil
 		}
 		seen := b.changes.Load()
 		a, err := b.v.Lookup(b.own, dir, e.Name)
 		switch {
 		case engine.KindOf(err) == engine.NotFound:
 			return true, nil // removed meanwhile
+		case err != nil && added:
+			return false, nil
 		case err != nil:
 			return false, err
 		}
 		d.Ino, d.Mode = uint64(a.Ino), a.Mode
 		entry := out.AddDirLookupEntry(d)
-		if entry != nil {
-			b.entry(entry, a, seen)
+		if entry == nil {
+			return false, nil
 		}
-		return entry != nil, nil
+		b.entry(entry, a, seen)
+		added = true
+		return true, nil
 	})
 }
 

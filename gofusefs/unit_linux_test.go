@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"slices"
+	"strings"
 	"sync"
 	"testing"
 	"time"
@@ -103,9 +104,44 @@ func TestListings(t *testing.T) {
 	if _, ok := l.get(1); ok || l.total != 30 {
 		t.Errorf("%d entries are counted after a drop", l.total)
 	}
+	l.put(2, make([]listed, 40))
+	if l.total != 40 {
+		t.Errorf("%d entries are counted after a second listing", l.total)
+	}
 	l.put(3, make([]listed, maxListed))
 	if _, ok := l.get(2); ok || l.total != maxListed {
 		t.Errorf("%d entries are kept", l.total)
+	}
+}
+
+// TestListingEndsBeforeFailure lists an entry that cannot be looked up after one that
+// can: what the kernel is told of must reach it, and the failure as well.
+func TestListingEndsBeforeFailure(t *testing.T) {
+	v := viewtest.NewVault(t)
+	b := newVaultFS(v, false)
+	defer func() {
+		if err := b.shut(); err != nil {
+			t.Error(err)
+		}
+	}()
+	a, err := v.Mknod(t.Context(), engine.RootIno, "f", 0o644, 0, engine.Owner{})
+	if err != nil {
+		t.Fatal(err)
+	}
+	const first, second = posParent + 1, posParent + 2
+	b.lists.put(engine.RootIno, []listed{
+		{engine.DirEntry{Name: "f", Ino: a.Ino}, first}, {engine.DirEntry{Name: strings.Repeat("x", 300)}, second},
+	})
+	read := func(off uint64) (fuse.Status, int) {
+		in := &fuse.ReadIn{InHeader: fuse.InHeader{NodeId: uint64(engine.RootIno)}, Offset: off}
+		out := fuse.NewDirEntryList(make([]byte, 4096), off)
+		return b.ReadDirPlus(nil, in, out), len(out.Bytes())
+	}
+	if status, n := read(posParent); status != fuse.OK || n == 0 || !b.nodes.knows(a.Ino) {
+		t.Errorf("the first request gives %v and %d bytes", status, n)
+	}
+	if status, _ := read(first); status != fuse.Status(unix.ENAMETOOLONG) {
+		t.Errorf("the second request gives %v", status)
 	}
 }
 
@@ -120,8 +156,8 @@ func TestPanicIsReported(t *testing.T) {
 		}()
 		b.do(func() error { panic("boom") })
 	}()
-	if err := b.shut(); err == nil {
-		t.Error("the end does not report the panic")
+	if err := b.shut(); err == nil || !strings.Contains(err.Error(), "boom") {
+		t.Errorf("the end reports %v", err)
 	}
 	if status := b.Unlink(nil, &fuse.InHeader{NodeId: 1}, "x"); status != ended {
 		t.Errorf("an operation after the end gives %v", status)
