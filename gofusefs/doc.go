@@ -13,7 +13,9 @@
 //     it means.
 //   - Every other change (the command line, a restore, another mount of the vault)
 //     is told to us by the engine (engine.Watcher), and we tell the kernel before
-//     the call that made it returns. See type notifier.
+//     the call that made it returns. See type notifier. A call that is a request
+//     of another mount waits for that no longer than 20 ms, lest both kernels wait
+//     for each other (stall).
 //   - What is on its way to the kernel while such a change happens is sent without
 //     leave to keep it (vaultFS.changes).
 //
@@ -28,8 +30,8 @@
 // # What is not offered
 //
 // ioctl, and with it reflinks by FICLONE (copy_file_range shares chunks all the
-// same), and access control lists. Programs fall back. Locks are the kernel's own, among the programs of this
-// machine.
+// same), and access control lists. Programs fall back. Locks are the kernel's own,
+// among the programs of this machine.
 //
 // # Processes of the caller
 //

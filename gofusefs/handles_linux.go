@@ -55,15 +55,16 @@ func (t *handleTable) remove(fh uint64) *handle {
 
 // written lists the inodes that are open for writing.
 func (t *handleTable) written() []engine.Ino {
-	t.mu.RLock()
-	defer t.mu.RUnlock()
 	var list []engine.Ino
+	t.mu.RLock()
 	for _, h := range t.all {
-		if h.writes && !slices.Contains(list, h.ino) {
+		if h.writes {
 			list = append(list, h.ino)
 		}
 	}
-	return list
+	t.mu.RUnlock()
+	slices.Sort(list)
+	return slices.Compact(list)
 }
 
 // drain empties the table and returns the files that were open.

@@ -123,8 +123,8 @@ func (b *vaultFS) removing(dir engine.Ino, name string, fn func() error) error {
 	if file == nil {
 		return err
 	}
-	if a, serr := file.Stat(b.own); serr == nil && a.Nlink == 0 && b.nodes.keep(file) {
-		return err
+	if err == nil && b.nodes.keep(file) {
+		return nil
 	}
 	b.svc.Fault(file.Close())
 	return err

@@ -111,7 +111,6 @@ func newServer(v *engine.Vault, point string, o *fuse.MountOptions, readOnly boo
 	return &view.Server{
 		Ready: ready,
 		Run: func() error {
-			defer ops.watcher.Stop()
 			srv, err := start(ops, point, o)
 			if err != nil {
 				return fmt.Errorf("%w: %w", ErrRefused, err)
