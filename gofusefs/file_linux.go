@@ -120,30 +120,18 @@ func (b *vaultFS) Read(_ <-chan struct{}, in *fuse.ReadIn, p []byte) (result fus
 }
 
 // Write writes p at an offset. A part that was written before an error counts; the
-// rest brings the error back.
+// rest brings the error back. Of a page of a mapping nothing brings back the rest, so
+// it is written whole or not.
 func (b *vaultFS) Write(_ <-chan struct{}, in *fuse.WriteIn, p []byte) (written uint32, status fuse.Status) {
-	n := 0
+	n, mapped := 0, in.WriteFlags&fuse.WRITE_CACHE != 0
 	status = b.change(func() error {
 		h, err := b.handles.file(in.Fh)
 		if err != nil {
 			return err
 		}
-		if err := b.dropForWrite(h, in.WriteFlags); err != nil {
-			return err
-		}
-		switch {
-		case !h.append:
-			n, err = h.file.WriteAt(b.own, p, int64(in.Offset))
-		case in.WriteFlags&fuse.WRITE_CACHE != 0:
-			n, err = b.writePage(h, p, int64(in.Offset))
-		default:
-			n, err = b.appendTo(h, p, int64(in.Offset))
-		}
-		if err != nil && in.WriteFlags&fuse.WRITE_CACHE != 0 {
-			// A page of a mapping, which the vault does not have: after a restore, or
-			// over a quota. Nobody may go on seeing it.
-			b.changes.Add(1)
-			go b.notifier.inode(&b.nodes, h.ino) // ends when the kernel has our answer to this write
+		if n, err = b.writeTo(h, in, p); err != nil && mapped {
+			n = 0
+			b.lose(h.ino, err)
 		}
 		return err
 	})
@@ -151,6 +139,21 @@ func (b *vaultFS) Write(_ <-chan struct{}, in *fuse.WriteIn, p []byte) (written 
 		return uint32(n), fuse.OK
 	}
 	return 0, status
+}
+
+// writeTo is Write by the kind of write.
+func (b *vaultFS) writeTo(h *handle, in *fuse.WriteIn, p []byte) (int, error) {
+	if err := b.dropForWrite(h, in.WriteFlags); err != nil {
+		return 0, err
+	}
+	switch {
+	case !h.append:
+		return h.file.WriteAt(b.own, p, int64(in.Offset))
+	case in.WriteFlags&fuse.WRITE_CACHE != 0:
+		return b.writePage(h, p, int64(in.Offset))
+	default:
+		return b.appendTo(h, p, int64(in.Offset))
+	}
 }
 
 // writePage writes at an offset although the handle appends: the kernel writes the

@@ -32,6 +32,7 @@ type vaultFS struct {
 	handles  handleTable
 	lists    listings
 	notifier notifier
+	lost     firstError    // of pages of mappings, since writeBack
 	caps     atomic.Uint64 // moves when a file may have got file capabilities
 }
 
@@ -51,9 +52,10 @@ func (b *vaultFS) String() string { return "avfs" }
 // Init is called once the kernel has said hello.
 func (b *vaultFS) Init(srv *fuse.Server) { b.notifier.srv.Store(srv) }
 
-// shut ends all service.
+// shut ends all service. What was lost since the last flush is told at the end.
 func (b *vaultFS) shut() error {
 	b.watcher.Stop()
+	b.svc.Fault(b.lost.take())
 	return b.svc.Shut(func() []*engine.File { return append(b.handles.drain(), b.nodes.drain()...) })
 }
 

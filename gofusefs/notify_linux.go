@@ -82,9 +82,13 @@ func (n *notifier) inode(nodes *nodeTable, ino engine.Ino) {
 
 // writeBack has the kernel hand over what programs have written to mappings, and
 // waits for it, which syncfs does not on Linux 6.16 and later. Only a file that is open
-// for writing has such mappings; a mapping holds its file open.
-func (b *vaultFS) writeBack() {
+// for writing has such mappings; a mapping holds its file open. All else that the kernel
+// keeps of the content of such a file goes with it, and is read again when it is asked
+// for. The error is the first of a page that the vault has not taken since the last
+// call; the kernel tells us of none.
+func (b *vaultFS) writeBack() error {
 	for _, ino := range b.handles.written() {
 		b.notifier.inode(&b.nodes, ino)
 	}
+	return b.lost.take()
 }

@@ -1,6 +1,7 @@
 package view
 
 import (
+	"cmp"
 	"context"
 	"errors"
 	"fmt"
@@ -33,7 +34,8 @@ type View struct {
 	srv     *Server
 	device  string // as mountpoint.Device gave it; for Abort
 
-	flushing   chan struct{} // full while the kernel is asked to write back
+	flushing   chan struct{} // full while the kernel is asked to write back; guards lost
+	lost       error         // of a page that the vault has not taken, which no Flush has told yet
 	unmounting sync.Mutex    // held by Unmount
 	remove     sync.Once     // removes a created directory
 	done       chan struct{}
@@ -47,7 +49,8 @@ type Server struct {
 	Shut      func() error    // ends all service: closes every handle, commits durably; again: only reports
 	RootCalls func() uint64   // how often the top directory has been asked for; nil: the mount is in place before Ready
 	Stop      func() bool     // asks the library to end, where it can be asked
-	WriteBack func()          // waits for mapped pages that the kernel is handing over; nil: the library cannot tell
+	WriteBack func() error    // waits for mapped pages that the kernel is handing over; the first error of one since the last call; nil: see Writing
+	Writing   func() bool     // whether a file is open for writing, in a library that cannot tell whether the kernel is handing over pages of it
 	PollName  string          // a file in the top directory for AskPoll; empty: the library sees to that
 }
 
@@ -239,7 +242,7 @@ func (w *View) Unmount(ctx context.Context, force bool) error {
 		return w.err
 	default:
 	}
-	saved := w.save(ctx)
+	saved := w.save(ctx, force)
 	if saved != nil && !force {
 		return fmt.Errorf("unmount %s: %w", w.point, saved)
 	}
@@ -260,9 +263,12 @@ func (w *View) Unmount(ctx context.Context, force bool) error {
 }
 
 // Flush hands to the vault what programs have written to shared mappings of files,
-// which the kernel otherwise keeps for a while. The vault commits nothing. When ctx
-// ends first, the kernel goes on by itself, and a later Flush waits for it. A mount
-// that is gone has nothing to hand over.
+// which the kernel otherwise keeps for a while. The vault commits nothing. It fails if
+// the vault has not taken something that was handed over since the last Flush; that is
+// told once, and gone. When ctx ends first, the kernel goes on by itself, and a later
+// Flush waits for it and tells of its errors. Where the library does not know whether
+// everything has arrived, and the kernel does not say so within idleTime, it is an
+// engine.Error of kind Busy. A mount that is gone has nothing to hand over.
 func (w *View) Flush(ctx context.Context) error {
 	failed := func() error { return fmt.Errorf("flush %s: %w", w.point, ctx.Err()) }
 	select {
@@ -272,18 +278,14 @@ func (w *View) Flush(ctx context.Context) error {
 	case <-ctx.Done():
 		return failed()
 	}
-	flushed := make(chan error, 1)
+	flushed, abandoned := make(chan error), make(chan struct{})
+	defer close(abandoned)
 	go func() { // ends when our server answers or ends
-		flushed <- w.flush()
+		w.flush(ctx, flushed, abandoned)
 		<-w.flushing
 	}()
 	select {
 	case err := <-flushed:
-		// A top directory that this user may not open hides nothing from the
-		// unmount, which writes mapped pages back by itself.
-		if errors.Is(err, os.ErrPermission) {
-			return nil
-		}
 		return err
 	case <-w.done:
 		return nil
@@ -292,31 +294,80 @@ func (w *View) Flush(ctx context.Context) error {
 	}
 }
 
-// flush is Flush for as long as it takes. A Linux since 6.16 begins to hand pages of a
-// FUSE mount over at a syncfs, and does not wait for the end.
-func (w *View) flush() error {
-	if err := mountpoint.Flush(w.point); err != nil {
+// flush is Flush for as long as it takes. The answer goes to flushed; if nobody is
+// there to take it, what was lost is kept for the next Flush. ctx bounds only the wait
+// for an idle mount, which need not end by itself.
+func (w *View) flush(ctx context.Context, flushed chan<- error, abandoned <-chan struct{}) {
+	err := w.handOver()
+	if err == nil && w.srv.WriteBack == nil {
+		err = w.awaitIdle(ctx)
+	}
+	if w.lost == nil && !errors.Is(err, errUnsure) {
+		w.lost = err
+	}
+	select {
+	case flushed <- cmp.Or(w.lost, err):
+		w.lost = nil
+	case <-abandoned:
+	}
+}
+
+// handOver has the kernel hand over mapped pages. A Linux since 6.16 begins to do so at
+// a syncfs, and does not wait for the end. A server that waits by itself also knows
+// which page it has not taken and why; of that the kernel says only that there was an
+// error, at the next syncfs once more.
+func (w *View) handOver() error {
+	err := w.sync()
+	if w.srv.WriteBack == nil {
 		return err
 	}
-	if w.srv.WriteBack != nil {
-		w.srv.WriteBack()
-	} else {
-		mountpoint.AwaitIdle(w.device, idleTime)
+	if err = w.srv.WriteBack(); err != nil {
+		return fmt.Errorf("flush %s: %w", w.point, err)
 	}
 	return nil
 }
 
-// idleTime bounds the wait for a moment without requests. A mount that is in use all
-// the time may have none.
-const idleTime = 250 * time.Millisecond
+// sync is a syncfs of the mount. A top directory that this user may not open hides
+// nothing from the unmount, which writes mapped pages back by itself.
+func (w *View) sync() error {
+	err := mountpoint.Flush(w.point)
+	if errors.Is(err, os.ErrPermission) {
+		return nil
+	}
+	return err
+}
+
+// errUnsure says that mapped pages may still be under way.
+var errUnsure = errors.New("the FUSE library does not tell whether all that programs have written to mapped files has arrived")
+
+// awaitIdle waits for a moment without requests where nothing else tells that the
+// kernel has handed over mapped pages. A mount that is in use all the time may have
+// none. Then a second syncfs has the error of what has arrived since the first.
+func (w *View) awaitIdle(ctx context.Context) error {
+	if w.srv.Writing == nil || !w.srv.Writing() {
+		return nil
+	}
+	ctx, cancel := context.WithTimeout(ctx, idleTime)
+	defer cancel()
+	if err := mountpoint.AwaitIdle(ctx, w.device); err != nil {
+		return &engine.Error{Kind: engine.Busy, Op: "flush", Path: w.point, Err: fmt.Errorf("%w: %w", errUnsure, err)}
+	}
+	return w.sync()
+}
+
+// idleTime bounds the wait for a moment without requests.
+const idleTime = 5 * time.Second
 
 // save makes everything durable that programs have written so far, mapped pages
-// included.
-func (w *View) save(ctx context.Context) error {
+// included. Without force, a file that is open for writing keeps the mount from being
+// unmounted anyway, and who has it is worth more than that its pages may be missing.
+func (w *View) save(ctx context.Context, force bool) error {
 	switch err := w.Flush(ctx); {
 	case err != nil && ctx.Err() != nil:
 		return err
-	case err != nil: // the kernel tells it once and drops what it could not hand over
+	case errors.Is(err, errUnsure) && force:
+		return fmt.Errorf("what programs have in mapped memory may be lost: %w", err)
+	case err != nil && !errors.Is(err, errUnsure): // it is told once, and dropped
 		return fmt.Errorf("what a program had in mapped memory is lost; unmount again to go on without it: %w", err)
 	}
 	_, err := w.vault.Commit(ctx, true)
@@ -341,20 +392,18 @@ const cutTime = 2 * time.Second
 
 // cut ends the service of a detached mount, also for whoever still uses it.
 func (w *View) cut(ctx context.Context) error {
-	if err := w.srv.Shut(); err != nil {
-		return err
-	}
+	failed := w.srv.Shut()
 	w.removePoint()
 	if mountpoint.Abort(w.device) != nil {
-		return nil // the service has ended; Done comes when the last user lets go
+		return failed // the service has ended; Done comes when the last user lets go
 	}
 	select {
 	case <-w.done:
-		return w.err
+		return w.err // which has what failed
 	case <-time.After(cutTime):
-		return nil
+		return failed
 	case <-ctx.Done():
-		return nil
+		return failed
 	}
 }
 

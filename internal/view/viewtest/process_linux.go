@@ -13,6 +13,7 @@ import (
 	"path/filepath"
 	"strconv"
 	"strings"
+	"sync"
 	"syscall"
 	"testing"
 	"time"
@@ -291,13 +292,10 @@ func mapForTest(p string) error {
 	return errors.Join(err, unix.Munmap(m), unix.Close(fd))
 }
 
-// flushMapped checks that a checkpoint has what a program that runs on has written to
-// a mapping, once the view is flushed.
-func (s *suite) flushMapped(t *testing.T) {
-	v := NewVault(t)
-	w := s.mountAt(t, v, point(t), nil)
-	file := filepath.Join(w.Point(), "f")
-	writeFile(t, file, strings.Repeat(".", 4096))
+// mapping runs a program that has written to a mapping of a file until the returned
+// function is called, which ends it.
+func mapping(t *testing.T, file string) (end func() error) {
+	t.Helper()
 	cmd := exec.Command(os.Args[0])
 	cmd.Dir, cmd.Env, cmd.Stderr = "/", append(os.Environ(), envMap+"="+file), os.Stderr
 	in, err := cmd.StdinPipe()
@@ -311,17 +309,89 @@ func (s *suite) flushMapped(t *testing.T) {
 	if err := cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	line, rerr := bufio.NewReader(out).ReadString('\n')
-	err = w.Flush(within(t))
+	end = sync.OnceValue(func() error { return errors.Join(in.Close(), cmd.Wait()) })
+	t.Cleanup(func() { _ = end() }) // the test has looked at it
+	if line, err := bufio.NewReader(out).ReadString('\n'); err != nil {
+		t.Fatalf("the program said %q: %v", line, err)
+	}
+	return end
+}
+
+// flushMapped checks that a checkpoint has what a program that runs on has written to
+// a mapping, once the view is flushed.
+func (s *suite) flushMapped(t *testing.T) {
+	v := NewVault(t)
+	w := s.mountAt(t, v, point(t), nil)
+	file := filepath.Join(w.Point(), "f")
+	writeFile(t, file, strings.Repeat(".", 4096))
+	end := mapping(t, file)
+	err := w.Flush(within(t))
 	var cp engine.Checkpoint
 	if err == nil {
 		cp, err = v.Checkpoint(t.Context(), engine.CheckpointOptions{})
 	}
-	if err := errors.Join(rerr, err, in.Close(), cmd.Wait()); err != nil {
-		t.Fatalf("the program said %q: %v", line, err)
+	if err := errors.Join(err, end()); err != nil {
+		t.Fatal(err)
 	}
 	got, err := fs.ReadFile(v.Store().Snapshot(cp.Root).FS(t.Context()), "f")
 	if err != nil || !strings.HasPrefix(string(got), mappedText) {
 		t.Errorf("the checkpoint has %.30q, %v", got, err)
 	}
+}
+
+// flushLost checks that a flush fails once, and an unmount is kept once, when the vault
+// has not taken what a program has written to a mapping: no program is told.
+func (s *suite) flushLost(t *testing.T) {
+	v := NewVault(t)
+	w := s.mountAt(t, v, point(t), nil)
+	file := filepath.Join(w.Point(), "f")
+	writeFile(t, file, "")
+	if err := os.Truncate(file, 4096); err != nil { // a hole, which counts nothing yet
+		t.Fatal(err)
+	}
+	most := int64(1)
+	if _, err := v.SetQuota(t.Context(), engine.QuotaChange{MaxBytes: &most}, engine.AuditEntry{}); err != nil {
+		t.Fatal(err)
+	}
+	for _, told := range []func() error{
+		func() error { return w.Flush(within(t)) },
+		func() error { return w.Unmount(within(t), false) },
+	} {
+		end := mapping(t, file)
+		err := told()
+		var busy *view.BusyError
+		if err == nil || errors.As(err, &busy) {
+			t.Errorf("the loss of a page is told as %v", err)
+		}
+		if err := w.Flush(within(t)); err != nil {
+			t.Errorf("told a second time: %v", err)
+		}
+		_ = end() // its close may have been told of the loss
+	}
+}
+
+// flushAbandoned checks that the loss which a flush has found after nobody waited for
+// it is told by the next one.
+func (s *suite) flushAbandoned(t *testing.T) {
+	v := NewVault(t)
+	w := s.mountAt(t, v, point(t), nil)
+	file := filepath.Join(w.Point(), "f")
+	writeFile(t, file, "")
+	if err := os.Truncate(file, 4096); err != nil {
+		t.Fatal(err)
+	}
+	most := int64(1)
+	if _, err := v.SetQuota(t.Context(), engine.QuotaChange{MaxBytes: &most}, engine.AuditEntry{}); err != nil {
+		t.Fatal(err)
+	}
+	end := mapping(t, file)
+	over, cancel := context.WithCancel(t.Context())
+	cancel()
+	for range 20 { // one of them begins before it sees that it is over
+		wantIs(t, "a flush without time", w.Flush(over), context.Canceled)
+	}
+	if err := w.Flush(within(t)); err == nil || errors.Is(err, context.Canceled) {
+		t.Errorf("the loss is told as %v", err)
+	}
+	_ = end() // its close may have been told of the loss
 }

@@ -53,6 +53,8 @@ func Life(t *testing.T, b *Binding) {
 		{"ConnectionStaysHere", s.connectionStaysHere},
 		{"BusyByMapping", s.busyByMapping},
 		{"FlushMapped", s.flushMapped},
+		{"FlushLost", s.flushLost},
+		{"FlushAbandoned", s.flushAbandoned},
 	} {
 		t.Run(tc.name, tc.run)
 	}
