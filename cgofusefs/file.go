@@ -41,7 +41,7 @@ func (b *vaultFS) CreateEx(path string, perm uint32, fi *fuse.FileInfo_t) int {
 		if err != nil {
 			return err
 		}
-		fi.Fh = b.handles.add(&handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0})
+		fi.Fh = b.handles.add(handleOf(file, mode))
 		return nil
 	})
 }
@@ -74,7 +74,7 @@ func (b *vaultFS) OpenEx(path string, fi *fuse.FileInfo_t) int {
 			return errors.Join(err, file.Close())
 		}
 		fi.KeepCache = b.kept.opened(a, mode)
-		fi.Fh = b.handles.add(&handle{ino: a.Ino, file: file, append: mode&engine.OpenAppend != 0})
+		fi.Fh = b.handles.add(handleOf(file, mode))
 		return nil
 	})
 }

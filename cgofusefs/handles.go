@@ -16,7 +16,12 @@ type handle struct {
 	ino    engine.Ino
 	file   *engine.File // nil for a directory
 	append bool         // opened with O_APPEND
+	writes bool         // opened for writing
 	list   *listing     // of a directory
+}
+
+func handleOf(file *engine.File, mode engine.OpenMode) *handle {
+	return &handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0, writes: mode&engine.OpenWrite != 0}
 }
 
 // handleTable gives the library numbers for handles.
@@ -82,6 +87,18 @@ func (t *handleTable) isOpen(ino engine.Ino) bool {
 	t.mu.RLock()
 	defer t.mu.RUnlock()
 	return t.open[ino] > 0
+}
+
+// anyWritten reports whether a file is open for writing.
+func (t *handleTable) anyWritten() bool {
+	t.mu.RLock()
+	defer t.mu.RUnlock()
+	for _, h := range t.all {
+		if h.writes {
+			return true
+		}
+	}
+	return false
 }
 
 // drain empties the table and returns the files that were open.

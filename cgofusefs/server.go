@@ -6,6 +6,7 @@ import (
 	"os"
 	"os/signal"
 	"reflect"
+	"runtime"
 	"sync"
 	"unsafe"
 
@@ -34,7 +35,11 @@ func newServer(v *engine.Vault, point string, words []string, readOnly bool) *vi
 	ready := make(chan struct{})
 	var once sync.Once
 	var dir workingDir
-	ops.pollShown.Store(true)
+	asked := "" // only Linux asks whether files can be polled
+	if runtime.GOOS == "linux" {
+		asked = pollName
+		ops.pollShown.Store(true)
+	}
 	ops.onInit = func() {
 		releaseSignals(host)
 		ops.svc.Fault(dir.back())
@@ -53,7 +58,8 @@ func newServer(v *engine.Vault, point string, words []string, readOnly bool) *vi
 		Shut:      ops.shut,
 		RootCalls: ops.rootCalls.Load,
 		Stop:      host.Unmount,
-		PollName:  pollName,
+		Writing:   ops.handles.anyWritten,
+		PollName:  asked,
 	}
 }
 

@@ -160,28 +160,42 @@ func detachWithHelper(ctx context.Context, point string, lazy bool) error {
 // system is mounted there.
 const controlDir = "/sys/fs/fuse/connections"
 
-// AwaitIdle waits, for d at most, until the FUSE mount with a device number has no
-// request that waits for an answer. Where the system does not tell, it does not wait.
-func AwaitIdle(device string, d time.Duration) {
-	_, minor, _ := strings.Cut(device, ":")
-	for end := time.Now().Add(d); time.Now().Before(end); time.Sleep(time.Millisecond) {
-		text, err := os.ReadFile(filepath.Join(controlDir, minor, "waiting"))
-		if err != nil || strings.TrimSpace(string(text)) == "0" {
-			return
+// AwaitIdle waits until the FUSE mount with the device number that Device gave has no
+// request that waits for an answer. It fails where the system does not tell, and when
+// ctx ends first.
+func AwaitIdle(ctx context.Context, device string) error {
+	return control(device, func(dir string) error {
+		for {
+			text, err := os.ReadFile(filepath.Join(dir, "waiting"))
+			if err != nil || strings.TrimSpace(string(text)) == "0" {
+				return err
+			}
+			select {
+			case <-time.After(time.Millisecond):
+			case <-ctx.Done():
+				return ctx.Err()
+			}
 		}
-	}
+	})
 }
 
 // Abort cuts the connection of a FUSE mount with the device number that Device
 // gave while it was mounted: whoever still uses it gets ENOTCONN, and its server
-// is told to end. Where the control file system is not mounted, as in containers,
-// it is mounted for a moment and for one thread only, which takes root's rights.
+// is told to end.
 func Abort(device string) error {
+	return control(device, func(dir string) error { return os.WriteFile(filepath.Join(dir, "abort"), []byte("1"), 0) })
+}
+
+// control runs fn with the folder of a mount's control files. Where the control file
+// system is not mounted, as in containers, it is mounted while fn runs and for one
+// thread only, which takes root's rights.
+func control(device string, fn func(dir string) error) error {
 	_, minor, ok := strings.Cut(device, ":")
 	if !ok {
 		return fmt.Errorf("no device number: %q", device)
 	}
-	err := abort(minor)
+	dir := filepath.Join(controlDir, minor)
+	err := fn(dir)
 	if !errors.Is(err, os.ErrNotExist) {
 		return err
 	}
@@ -193,14 +207,10 @@ func Abort(device string) error {
 			return
 		}
 		if err = unix.Mount("fusectl", controlDir, "fusectl", 0, ""); err == nil {
-			err = abort(minor)
+			err = fn(dir)
 		}
 	})
 	return err
-}
-
-func abort(minor string) error {
-	return os.WriteFile(controlDir+"/"+minor+"/abort", []byte("1"), 0)
 }
 
 // Flush hands the kernel's unwritten pages of the mount on point, which only

@@ -3,9 +3,9 @@
 package mountpoint
 
 import (
+	"context"
 	"errors"
 	"os"
-	"time"
 )
 
 // Recover makes path free for a mount. Outside Linux a mount ends with its
@@ -26,8 +26,9 @@ func Ask(point string) error {
 	return err
 }
 
-// AwaitIdle waits until a mount has no request. Outside Linux nothing tells.
-func AwaitIdle(string, time.Duration) {}
+// AwaitIdle waits until a mount has no request. Outside Linux nothing tells, and
+// Flush has nothing to wait for.
+func AwaitIdle(context.Context, string) error { return nil }
 
 // AskPoll asks the server of a mount whether a file is ready to read. Outside
 // Linux the Go runtime's poller does not ask servers, so there is nothing to learn.
