@@ -8,9 +8,9 @@ import (
 
 // lose notes that the vault has not taken a page of a mapping, for example over a
 // quota: no program is told unless it asks with msync(2). Nobody may go on seeing the
-// page. What goes to a file that a restore has replaced is no loss.
+// page. What goes to a file that a restore has replaced or taken away is no loss.
 func (b *vaultFS) lose(ino engine.Ino, err error) {
-	if engine.KindOf(err) != engine.Stale {
+	if kind := engine.KindOf(err); kind != engine.Stale && kind != engine.NotFound {
 		b.lost.note(err)
 	}
 	b.changes.Add(1)
