@@ -15,7 +15,7 @@ var binding = &viewtest.Binding{Mount: Mount, Available: Available, UnknownOptio
 
 func TestMain(m *testing.M) { viewtest.Main(m, binding) }
 
-func TestConformance(t *testing.T) { viewtest.Conformance(t, binding, unable) }
+func TestConformance(t *testing.T) { viewtest.Conformance(t, binding, differences()) }
 
 func TestLife(t *testing.T) { viewtest.Life(t, binding) }
 

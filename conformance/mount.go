@@ -2,7 +2,12 @@ package conformance
 
 import (
 	"context"
+	"errors"
+	"os"
+	"slices"
+	"strings"
 	"testing"
+	"time"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -16,10 +21,25 @@ type MountFunc func(t *testing.T, v *engine.Vault) (point string)
 
 // MountOptions says what TestMount cannot find out by itself. nil is useful.
 type MountOptions struct {
-	// Unable names tests that the library behind the mount cannot pass, each
-	// with its reason. They are skipped aloud; a name that is no test fails.
-	Unable map[string]string
+	// Lacks names calls that the library behind the mount does not know, each with
+	// its reason. One that the kernel refuses and is not here fails, and so does one
+	// that is here and works.
+	Lacks map[Ability]string
+	// Fails names tests that the library behind the mount cannot pass, each with its
+	// reason. They run in a process of their own; one that passes there fails, and so
+	// does a name that is no test.
+	Fails map[string]string
 }
+
+// Ability names a call that not every FUSE library knows.
+type Ability string
+
+// The abilities that a mount may lack.
+const (
+	Preallocation Ability = "fallocate"
+	NamelessFiles Ability = "O_TMPFILE"
+	RenameFlags   Ability = "renameat2 with flags"
+)
 
 // mountSuite runs the tests of one way to mount.
 type mountSuite struct {
@@ -77,17 +97,23 @@ func (s *mountSuite) wantKnown(t *testing.T) {
 			known[tc.name] = true
 		}
 	}
-	for name := range s.opts.Unable {
+	for name := range s.opts.Fails {
 		if !known[name] {
-			t.Errorf("there is no test %q to be unable to pass", name)
+			t.Errorf("there is no test %q that could fail", name)
+		}
+	}
+	abilities := []Ability{Preallocation, NamelessFiles, RenameFlags}
+	for a := range s.opts.Lacks {
+		if !slices.Contains(abilities, a) {
+			t.Errorf("there is no ability %q to lack", a)
 		}
 	}
 }
 
 func (s *mountSuite) runTest(t *testing.T, tc mountTest) {
 	t.Run(tc.name, func(t *testing.T) {
-		if reason, ok := s.opts.Unable[tc.name]; ok {
-			t.Skipf("SKIP: known to fail here: %s", reason)
+		if reason, ok := s.opts.Fails[tc.name]; ok && os.Getenv(envMountTry) == "" {
+			s.wantFailure(t, reason)
 		}
 		t.Cleanup(func() {
 			if t.Failed() {
@@ -96,6 +122,53 @@ func (s *mountSuite) runTest(t *testing.T, tc mountTest) {
 		})
 		tc.run(s, t)
 	})
+}
+
+// envMountTry makes a run of the test binary run the tests that are said to fail.
+const envMountTry = "AVFS_MOUNT_TRY"
+
+// tryTime bounds a test that is said to fail.
+const tryTime = 2 * time.Minute
+
+// wantFailure ends t, which is said to fail: it is skipped aloud if it does, in a
+// process of its own, because a test cannot take its failure back.
+func (s *mountSuite) wantFailure(t *testing.T, reason string) {
+	t.Helper()
+	ctx, cancel := context.WithTimeout(t.Context(), tryTime)
+	defer cancel()
+	cmd := rerun(ctx, t.Name(), "-test.v")
+	cmd.Env = append(os.Environ(), envMountTry+"=1")
+	out, err := cmd.CombinedOutput()
+	came := func(verdict string) bool {
+		return strings.Contains(string(out), "--- "+verdict+": "+t.Name()+" (")
+	}
+	switch {
+	case came("SKIP"):
+		t.Skipf("SKIP: said to fail, and not tried here: %s", reason)
+	case came("FAIL"):
+		t.Skipf("SKIP: known to fail here: %s", reason)
+	case came("PASS"):
+		t.Fatalf("it passes, and is said to fail: %s", reason)
+	default:
+		t.Fatalf("tried in a process of its own: %v: %s", err, out)
+	}
+}
+
+// lacks reports whether a call was refused that the mount is said to lack. What is
+// refused and not said, or said and not refused, fails t.
+func (s *mountSuite) lacks(t *testing.T, a Ability, err, refusal error) bool {
+	t.Helper()
+	reason, declared := s.opts.Lacks[a]
+	switch refused := errors.Is(err, refusal); {
+	case declared && !refused:
+		t.Errorf("%s gives %v, and is said to be lacking: %s", a, err, reason)
+	case !declared && refused:
+		t.Fatalf("%s is refused, and is not said to be lacking: %v", a, err)
+	case declared:
+		t.Logf("%s is lacking: %s", a, reason)
+		return true
+	}
+	return false
 }
 
 // newMemoryVault makes a vault in a store in memory, which is closed at the end of

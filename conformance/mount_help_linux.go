@@ -2,6 +2,7 @@ package conformance
 
 import (
 	"bytes"
+	"context"
 	"errors"
 	"fmt"
 	"os"
@@ -216,9 +217,9 @@ const (
 )
 
 // mountRoles are what a second process can be told to do with a path.
-func mountRoles() map[string]func(path string) error {
+func (s *mountSuite) mountRoles() map[string]func(path string) error {
 	return map[string]func(string) error{
-		"map shared": mapShared, "map append": mapAppend, "map shrunk": mapShrunk, "random": playRandom,
+		"map shared": mapShared, "map append": mapAppend, "map shrunk": mapShrunk, "random": s.playRandom,
 		"try locks": tryLocks, "hold locks": holdLocks, "read fifo": readFIFO,
 	}
 }
@@ -231,7 +232,7 @@ func (s *mountSuite) runAsChild() bool {
 		return false
 	}
 	time.AfterFunc(childLifetime, func() { os.Exit(3) })
-	play := mountRoles()[role]
+	play := s.mountRoles()[role]
 	if play == nil {
 		fmt.Fprintf(os.Stderr, "no role %q\n", role)
 		os.Exit(2)
@@ -254,11 +255,7 @@ func (s *mountSuite) child(t *testing.T, role, path string) {
 }
 
 func (s *mountSuite) childCommand(role, path string) *exec.Cmd {
-	parts := strings.Split(s.self, "/")
-	for i, p := range parts {
-		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
-	}
-	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(parts, "/"), "-test.count=1")
+	cmd := rerun(context.Background(), s.self)
 	cmd.Env = append(os.Environ(), envMountRole+"="+role, envMountArg+"="+path)
 	cmd.Dir = "/"
 	return cmd

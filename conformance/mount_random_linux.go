@@ -59,16 +59,19 @@ type shadowed struct {
 	fd    int
 	want  []byte
 	trace []string // the newest operations
+
+	noFallocate bool // a refusal is no failure
 }
 
 // playRandom is the role of the child: arg is SEED:PATH.
-func playRandom(arg string) error {
+func (s *mountSuite) playRandom(arg string) error {
 	var seed uint64
 	number, path, _ := strings.Cut(arg, ":")
 	if _, err := fmt.Sscan(number, &seed); err != nil {
 		return err
 	}
-	f := &shadowed{rng: rand.New(rand.NewPCG(seed, 1)), path: path, fd: -1}
+	_, lacking := s.opts.Lacks[Preallocation]
+	f := &shadowed{rng: rand.New(rand.NewPCG(seed, 1)), path: path, fd: -1, noFallocate: lacking}
 	if err := f.reopen(unix.O_CREAT | unix.O_TRUNC); err != nil {
 		return err
 	}
@@ -188,8 +191,11 @@ func (f *shadowed) read() error {
 	off, n := f.span(len(f.want))
 	p := make([]byte, n)
 	got, err := preadAll(f.fd, p, off)
-	if err != nil || got != n {
-		return fmt.Errorf("read %d of %d bytes: %w", got, n, err)
+	if err != nil {
+		return fmt.Errorf("read at %d: %w", off, err)
+	}
+	if got != n {
+		return fmt.Errorf("read %d of %d bytes", got, n)
 	}
 	return f.same("read", off, p)
 }
@@ -265,14 +271,14 @@ func (f *shadowed) truncate() error {
 	return unix.Ftruncate(f.fd, int64(size))
 }
 
-// fallocate does what a file system may refuse to do; then nothing has changed.
+// fallocate does what a mount may lack; then nothing has changed.
 func (f *shadowed) fallocate(mode uint32, limit int, then func(off, n int)) error {
 	off, n := f.span(limit)
 	if n == 0 {
 		return nil
 	}
 	err := unix.Fallocate(f.fd, mode, int64(off), int64(n))
-	if errors.Is(err, unix.EOPNOTSUPP) {
+	if f.noFallocate && errors.Is(err, unix.EOPNOTSUPP) {
 		return nil
 	}
 	then(off, n)
@@ -357,8 +363,11 @@ func (f *shadowed) seek() error {
 		}
 	}
 	hole, err := unix.Seek(f.fd, at, unix.SEEK_HOLE)
-	if err != nil || hole < at || hole > int64(len(f.want)) {
-		return fmt.Errorf("the hole after %d is at %d of %d, %w", at, hole, len(f.want), err)
+	if err != nil {
+		return fmt.Errorf("seek hole: %w", err)
+	}
+	if hole < at || hole > int64(len(f.want)) {
+		return fmt.Errorf("the hole after %d is at %d of %d", at, hole, len(f.want))
 	}
 	return nil
 }
@@ -392,8 +401,11 @@ func (f *shadowed) check() error {
 	}
 	p := make([]byte, len(f.want)+1)
 	n, err := preadAll(f.fd, p, 0)
-	if err != nil || n != len(f.want) {
-		return fmt.Errorf("read %d bytes of %d: %w", n, len(f.want), err)
+	if err != nil {
+		return fmt.Errorf("read: %w", err)
+	}
+	if n != len(f.want) {
+		return fmt.Errorf("read %d bytes of %d", n, len(f.want))
 	}
 	return f.same("the file", 0, p[:n])
 }

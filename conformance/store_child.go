@@ -36,14 +36,20 @@ type child struct {
 	lines *bufio.Scanner
 }
 
-// startChild runs the test binary again in role.
-func (s *storeSuite) startChild(t *testing.T, role, path string) *child {
-	t.Helper()
-	parts := strings.Split(s.self, "/")
+// rerun is a run of this test binary for one test, outside every mount. It is killed
+// when ctx ends.
+func rerun(ctx context.Context, test string, args ...string) *exec.Cmd {
+	parts := strings.Split(test, "/")
 	for i, p := range parts {
 		parts[i] = "^" + regexp.QuoteMeta(p) + "$"
 	}
-	cmd := exec.Command(os.Args[0], "-test.run="+strings.Join(parts, "/"), "-test.count=1")
+	return exec.CommandContext(ctx, os.Args[0], append(args, "-test.run="+strings.Join(parts, "/"), "-test.count=1")...)
+}
+
+// startChild runs the test binary again in role.
+func (s *storeSuite) startChild(t *testing.T, role, path string) *child {
+	t.Helper()
+	cmd := rerun(context.Background(), s.self)
 	cmd.Env = append(os.Environ(), envRole+"="+role, envPath+"="+path, envDriver+"="+s.driver.Name())
 	cmd.Stderr = os.Stderr
 	stdin, err := cmd.StdinPipe()

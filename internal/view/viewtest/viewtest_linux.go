@@ -60,8 +60,8 @@ func Life(t *testing.T, b *Binding) {
 	}
 }
 
-// Conformance runs the suite of package conformance. unable is as there.
-func Conformance(t *testing.T, b *Binding, unable map[string]string) {
+// Conformance runs the suite of package conformance.
+func Conformance(t *testing.T, b *Binding, opts *conformance.MountOptions) {
 	s := &suite{b}
 	conformance.TestMount(t, func(t *testing.T, v *engine.Vault) string {
 		w := s.mountAt(t, v, point(t), nil)
@@ -69,7 +69,7 @@ func Conformance(t *testing.T, b *Binding, unable map[string]string) {
 			t.Fatal(err)
 		}
 		return w.Point()
-	}, &conformance.MountOptions{Unable: unable})
+	}, opts)
 }
 
 // patience bounds every wait of these tests.
