@@ -300,8 +300,11 @@ func mixedRound(top, d string, i int) error {
 		return err
 	}
 	got, err := os.ReadFile(f)
-	if err != nil || string(got) != fmt.Sprint(i) {
-		return fmt.Errorf("read %q, %w", got, err)
+	if err != nil {
+		return err
+	}
+	if string(got) != fmt.Sprint(i) {
+		return fmt.Errorf("read %q in round %d", got, i)
 	}
 	if err := os.WriteFile(copied+".tmp", got, 0o644); err != nil {
 		return err

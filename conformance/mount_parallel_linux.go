@@ -114,7 +114,7 @@ const slowCommitTime = 20 * time.Second
 type slowDB struct {
 	kv.Store
 	gate    sync.RWMutex
-	waiting chan struct{} // gets a value when a transaction begins to wait, if it can
+	waiting chan struct{} // holds a value once a transaction waits
 }
 
 // Unwrap lets abilities through.
@@ -122,17 +122,19 @@ func (d *slowDB) Unwrap() kv.Store { return d.Store }
 
 // Update implements kv.Store.
 func (d *slowDB) Update(ctx context.Context, mode kv.Mode, fn func(kv.Writer) error) error {
-	select {
-	case d.waiting <- struct{}{}:
-	default:
+	if !d.gate.TryRLock() {
+		select {
+		case d.waiting <- struct{}{}:
+		default: // it is known
+		}
+		d.gate.RLock()
 	}
-	d.gate.RLock()
 	defer d.gate.RUnlock()
 	return d.Store.Update(ctx, mode, fn)
 }
 
 func (s *mountSuite) slowCommit(t *testing.T) {
-	db := &slowDB{waiting: make(chan struct{})}
+	db := &slowDB{waiting: make(chan struct{}, 1)}
 	point, _, _ := s.alone(t, func(inner kv.Store) kv.Store {
 		db.Store = inner
 		return db
@@ -146,7 +148,12 @@ func (s *mountSuite) slowCommit(t *testing.T) {
 	late := time.AfterFunc(slowCommitTime, open) // what waits all the same must end
 	synced := make(chan error, 1)
 	go func() { synced <- unix.Fsync(fd) }() // ends when the gate is open
-	<-db.waiting
+	select {
+	case <-db.waiting:
+	case <-time.After(slowCommitTime):
+		open()
+		t.Fatalf("nothing is being saved, %v", <-synced)
+	}
 	for i := range 50 { // a write to the same file waits, in the kernel
 		equal(t, "the file that is being saved", preadFD(t, fd, 3, 200_000), "aaa")
 		putFile(t, b, fmt.Sprint(i))
