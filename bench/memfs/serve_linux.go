@@ -17,6 +17,7 @@ const keep = 365 * 24 * time.Hour
 func options() *fuse.MountOptions {
 	return &fuse.MountOptions{
 		Name: "memfs", FsName: "memfs",
+		AllowOther:               true,
 		DirectMountStrict:        true,
 		Options:                  []string{"default_permissions"},
 		MaxWrite:                 1 << 20,

@@ -55,13 +55,11 @@ func (r *runner) group(ctx context.Context, g bench.MountGroup, targets []*mount
 	}()
 	for _, t := range targets {
 		p, err := t.open(ctx, filepath.Join(r.dir, "mounts"), r.profileOf(g, t, round))
-		if p != nil {
-			places = append(places, p)
-			p.failed = err != nil
-		}
 		if err != nil {
 			r.keep(bench.Sample{}, g.Name+" on "+t.Name, err)
+			continue
 		}
+		places = append(places, p)
 	}
 	left := len(slices.DeleteFunc(slices.Clone(g.Workloads), func(w *bench.MountWorkload) bool { return !r.opts.wants(w.Name) }))
 	for _, w := range g.Workloads {

@@ -59,10 +59,18 @@ type home struct {
 	env                       []string // more variables
 }
 
+// missing says that the program which is measured is not there; empty: it is.
+func (o *options) missing() string {
+	if _, err := os.Stat(o.avfs); err != nil {
+		return "the avfs program is missing (make build)"
+	}
+	return ""
+}
+
 // homes makes one for each back end.
 func (r *runner) homes(ctx context.Context, name, vault, linger string) ([]home, error) {
-	if _, err := os.Stat(r.opts.avfs); err != nil {
-		return nil, fmt.Errorf("the avfs program is missing (make build): %w", err)
+	if why := r.opts.missing(); why != "" {
+		return nil, errors.New(why)
 	}
 	var homes []home
 	for _, backend := range r.res.Backends {
@@ -113,18 +121,26 @@ func (h home) store() string { return filepath.Join(h.dir, "vaults", h.vault+".a
 
 // ended waits until no process serves the store any more.
 func (h home) ended(ctx context.Context) error {
-	socket := strings.TrimSuffix(h.store(), ".avfs") + ".sock"
-	for range 3000 {
-		if _, err := os.Lstat(socket); errors.Is(err, fs.ErrNotExist) {
+	return gone(ctx, strings.TrimSuffix(h.store(), ".avfs")+".sock")
+}
+
+// goneTime bounds the wait for something to go.
+const goneTime = 30 * time.Second
+
+// gone waits until nothing is at path.
+func gone(ctx context.Context, path string) error {
+	ctx, stop := context.WithTimeout(ctx, goneTime)
+	defer stop()
+	for {
+		if _, err := os.Lstat(path); errors.Is(err, fs.ErrNotExist) {
 			return nil
 		}
 		select {
 		case <-ctx.Done():
-			return ctx.Err()
-		case <-time.After(10 * time.Millisecond):
+			return fmt.Errorf("%s is still there: %w", path, ctx.Err())
+		case <-time.After(5 * time.Millisecond):
 		}
 	}
-	return fmt.Errorf("%s is still there after 30 s", socket)
 }
 
 // execs measures an exec of true: warm while a process serves the store and has it

@@ -6,7 +6,6 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -85,14 +84,15 @@ func (r *runner) targets(ctx context.Context, disk string) []*mountTarget {
 	return append(list, overlay, bind)
 }
 
-// version is the first line of what a program says about its version.
+// version is what a program says about its version: the line that begins with its
+// name, as some name their libraries first.
 func version(ctx context.Context, name string) string {
-	line, _, _ := strings.Cut(output(ctx, name, "--version"), "\n")
-	if name == "fuse-overlayfs" { // it names its libraries first
-		for _, l := range strings.Split(output(ctx, name, "--version"), "\n") {
-			if strings.HasPrefix(l, name) {
-				line = l
-			}
+	text := output(ctx, name, "--version")
+	line, _, _ := strings.Cut(text, "\n")
+	for l := range strings.Lines(text) {
+		if strings.HasPrefix(l, name) {
+			line = strings.TrimSpace(l)
+			break
 		}
 	}
 	return strings.Replace(line, ": version", "", 1)
@@ -162,46 +162,38 @@ func (r *runner) vaultTarget(name, backend, driver string) *mountTarget {
 			}
 			return func(ctx context.Context) error {
 				_, err := in(p).run(ctx, "unmount", p.point)
-				return errors.Join(err, processEnded(ctx, server.PID))
+				// It is not our child. Once it has ended it has closed its store.
+				return errors.Join(err, gone(ctx, fmt.Sprintf("/proc/%d", server.PID)))
 			}, nil
 		},
 	}
-	if _, err := os.Stat(r.opts.avfs); err != nil {
-		t.Missing = "the avfs program is missing (make build)"
-	}
+	t.Missing = r.opts.missing()
 	return t
 }
 
-// processEnded waits until a process that is not our child has ended, and so has
-// closed its store.
-func processEnded(ctx context.Context, pid int) error {
-	for {
-		if _, err := os.Stat(fmt.Sprintf("/proc/%d", pid)); errors.Is(err, fs.ErrNotExist) {
-			return nil
-		}
-		select {
-		case <-ctx.Done():
-			return fmt.Errorf("process %d does not end: %w", pid, ctx.Err())
-		case <-time.After(5 * time.Millisecond):
-		}
-	}
-}
-
-// open makes a new folder below dir and mounts it.
+// open makes a new folder below dir and mounts it. Nothing stays where that fails.
 func (t *mountTarget) open(ctx context.Context, dir, profile string) (*place, error) {
 	base := filepath.Join(dir, strings.ReplaceAll(t.Name, "/", "-"))
 	p := &place{target: t, data: filepath.Join(base, "data"), point: filepath.Join(base, "mount"), profile: profile}
+	if err := p.prepare(ctx); err != nil {
+		return nil, errors.Join(err, p.close(ctx))
+	}
+	return p, nil
+}
+
+// prepare is open for a place that is only planned.
+func (p *place) prepare(ctx context.Context) error {
 	for _, name := range []string{p.data, p.point} {
 		if err := os.MkdirAll(name, 0o755); err != nil {
-			return nil, err
+			return err
 		}
 	}
-	if t.create != nil {
-		if err := t.create(ctx, p); err != nil {
-			return nil, err
+	if p.target.create != nil {
+		if err := p.target.create(ctx, p); err != nil {
+			return err
 		}
 	}
-	return p, p.mountAgain(ctx)
+	return p.mountAgain(ctx)
 }
 
 func (p *place) mountAgain(ctx context.Context) (err error) {
