@@ -44,18 +44,7 @@ func execOwner(t *testing.T) *workspace.Workspace {
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready, done := make(chan struct{}), make(chan error, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // ends with ctx
-		done <- owner.Serve(ctx, doc.Store, workspace.ServeOptions{Linger: -1, Ready: func() { close(ready) }})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("Serve: %v", err)
-		}
-	})
-	<-ready
+	serve(t, owner, doc.Store, -1)
 	return open(t, home)
 }
 

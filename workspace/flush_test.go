@@ -2,6 +2,8 @@ package workspace_test
 
 import (
 	"context"
+	"os"
+	"path"
 	"path/filepath"
 	"sync/atomic"
 	"testing"
@@ -115,6 +117,71 @@ func TestFlushed(t *testing.T) {
 		}
 		return err
 	})
+}
+
+// TestFlushedBefore checks the same of what needs a vault in which no command runs, and
+// that what programs had in memory before a change is none of that change's.
+func TestFlushedBefore(t *testing.T) {
+	home, p := t.TempDir(), &pages{}
+	owner, err := workspace.Open(workspace.Config{Home: home, Drivers: backends.All(), Mounter: p})
+	if err != nil {
+		t.Fatal(err)
+	}
+	doc, err := owner.CreateVault(t.Context(), "v", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	serve(t, owner, doc.Store, -1)
+	w := open(t, home)
+	if _, err := w.Fork(t.Context(), workspace.ForkRequest{Vault: "v", Name: "fork"}); err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"v", "fork"} {
+		if _, err := w.Mount(t.Context(), workspace.MountRequest{Vault: name, Mountpoint: filepath.Join(t.TempDir(), "m")}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	cp, err := save(t.Context(), w, "c") // has the first file, /b
+	if err != nil {
+		t.Fatal(err)
+	}
+	names := func() string {
+		text := ""
+		for _, e := range inV(t, w, workspace.OpList, workspace.PathRequest{Vault: "v", Paths: []workspace.Path{"/"}}, workspace.Streams{}) {
+			text += " " + path.Base(string(e.Path))
+		}
+		return text[min(1, len(text)):]
+	}
+	want := func(what string, flushes int64, files string) {
+		t.Helper()
+		if p.count.Load() != flushes {
+			t.Errorf("%s: %d flushes, want %d", what, p.count.Load(), flushes)
+		}
+		if got := names(); got != files {
+			t.Errorf("%s: the vault has %q, want %q", what, got, files)
+		}
+	}
+	want("checkpoint", 1, "b")
+	mkdir(t, w, "/edit")
+	want("edit", 2, "b c edit")
+	inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v"}, workspace.Streams{})
+	want("undo", 3, "b c d") // the edit alone is taken back
+	src, dest := t.TempDir(), filepath.Join(t.TempDir(), "x")
+	inV(t, w, workspace.OpImport, workspace.ImportRequest{Vault: "v", Source: workspace.Path(src), Dest: "/import"}, workspace.Streams{})
+	want("import", 4, "b c d e import")
+	inV(t, w, workspace.OpExport, workspace.ExportRequest{Vault: "v", Source: "/", Dest: workspace.Path(dest)}, workspace.Streams{})
+	want("export", 5, "b c d e f import")
+	if _, err := os.Stat(filepath.Join(dest, "f")); err != nil {
+		t.Errorf("the export: %v", err)
+	}
+	inV(t, w, workspace.OpCheckpointRestore, workspace.CheckpointRequest{Vault: "v", ID: cp.ID}, workspace.Streams{})
+	want("restore", 6, "b")
+	inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v"}, workspace.Streams{})
+	want("undo of the restore", 7, "b c d e f g h import")
+	d := inV(t, w, workspace.OpForkDiff, workspace.ForkDiffRequest{Vault: "fork"}, workspace.Streams{})
+	if d.Total != 1 || p.count.Load() != 8 {
+		t.Errorf("the fork has %d changes after %d flushes, want 1 after 8", d.Total, p.count.Load())
+	}
 }
 
 // TestFlushStuck checks that a mount that does not hand anything over holds nobody up

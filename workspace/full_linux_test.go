@@ -1,7 +1,6 @@
 package workspace_test
 
 import (
-	"context"
 	"strings"
 	"testing"
 
@@ -33,7 +32,8 @@ func TestFullDisk(t *testing.T) {
 				t.Fatal(err)
 			}
 			freeUp := disk.TakeAllBut(0)
-			w := serveFull(t, disk.Dir, doc.Store)
+			serve(t, open(t, disk.Dir), doc.Store, -1)
+			w := open(t, disk.Dir)
 			var out strings.Builder
 			inV(t, w, workspace.OpRead, workspace.PathRequest{Vault: "v", Paths: []workspace.Path{"/keep"}}, workspace.Streams{Out: &out})
 			if out.String() != "what there was" {
@@ -51,29 +51,4 @@ func TestFullDisk(t *testing.T) {
 			}
 		})
 	}
-}
-
-// serveFull starts an owner of the store and returns the workspace as another process
-// sees it.
-func serveFull(t *testing.T, home, store string) *workspace.Workspace {
-	t.Helper()
-	owner := open(t, home)
-	ready, done := make(chan struct{}), make(chan error, 1)
-	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // ends with ctx
-		done <- owner.Serve(ctx, store, workspace.ServeOptions{Linger: -1, Ready: func() { close(ready) }})
-	}()
-	t.Cleanup(func() {
-		cancel()
-		if err := <-done; err != nil {
-			t.Errorf("the owner ended: %v", err)
-		}
-	})
-	select {
-	case <-ready:
-	case err := <-done:
-		done <- err
-		t.FailNow()
-	}
-	return open(t, home)
 }

@@ -35,18 +35,35 @@ func served(t *testing.T, linger time.Duration) (w *workspace.Workspace, store s
 	if err != nil {
 		t.Fatal(err)
 	}
-	ready, done := make(chan struct{}), make(chan error, 1)
+	ended = serve(t, owner, doc.Store, linger)
+	return open(t, home), doc.Store, ended
+}
+
+// serve has a workspace serve a store until the end of t or the linger, and returns
+// once it does. What it returns gets the outcome, which must be no error.
+func serve(t *testing.T, owner *workspace.Workspace, store string, linger time.Duration) (ended <-chan error) {
+	t.Helper()
+	ready, over, told := make(chan struct{}), make(chan struct{}), make(chan error, 1)
 	ctx, cancel := context.WithCancel(context.Background())
-	go func() { // ends with ctx or the linger
-		done <- owner.Serve(ctx, doc.Store, workspace.ServeOptions{Linger: linger, Ready: func() { close(ready) }})
+	var outcome error // written before over is closed
+	go func() {       // ends with ctx or the linger
+		outcome = owner.Serve(ctx, store, workspace.ServeOptions{Linger: linger, Ready: func() { close(ready) }})
+		told <- outcome
+		close(over)
 	}()
-	t.Cleanup(cancel)
+	t.Cleanup(func() {
+		cancel()
+		<-over
+		if outcome != nil {
+			t.Errorf("the owner ended: %v", outcome)
+		}
+	})
 	select {
 	case <-ready:
-	case err := <-done:
-		t.Fatalf("the owner ended: %v", err)
+	case <-over:
+		t.FailNow()
 	}
-	return open(t, home), doc.Store, done
+	return told
 }
 
 func inV[Req, Res any](t *testing.T, w *workspace.Workspace, op workspace.Op[Req, Res], req Req, s workspace.Streams) Res {
