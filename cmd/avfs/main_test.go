@@ -30,35 +30,17 @@ func TestMain(m *testing.M) {
 // per back end in the build, and once with each other driver. Every script is checked
 // to leave no process and no mount behind.
 func TestScripts(t *testing.T) {
-	chosen, err := findDriver(os.Getenv(driverVar))
-	if err != nil {
-		t.Fatal(err)
-	}
-	for i, backend := range backends.Names() {
-		if i > 0 && testing.Short() {
-			break
-		}
-		t.Run(backend, func(t *testing.T) { runScripts(t, backend, chosen) })
-	}
-	for _, d := range drivers() {
-		if d.name != chosen.name && !testing.Short() {
-			t.Run(d.name, func(t *testing.T) {
-				if err := d.available(); err != nil {
-					t.Skipf("SKIPPED, NOT PROVEN: the scripts with %s: %v", d.name, err)
-				}
-				runScripts(t, backends.Names()[0], d)
-			})
-		}
-	}
+	onEveryMount(t, "testdata")
 }
 
-func runScripts(t *testing.T, backend string, d driver) {
+// runScripts runs the scripts in a directory on one back end with one driver.
+func runScripts(t *testing.T, dir, backend string, d driver) {
 	fuse := d.available()
 	if fuse != nil {
 		t.Logf("scripts that need a mount are skipped: %v", fuse)
 	}
 	testscript.Run(t, testscript.Params{
-		Dir:                 "testdata",
+		Dir:                 dir,
 		RequireExplicitExec: true,
 		RequireUniqueNames:  true,
 		Setup: func(env *testscript.Env) error {
@@ -77,6 +59,9 @@ func runScripts(t *testing.T, backend string, d driver) {
 				return backend == cond, nil
 			case "other": // the build has another back end
 				return other(backend) != backend, nil
+			}
+			if modules, ok := strings.CutPrefix(cond, "python:"); ok {
+				return exec.Command("python3", "-c", "import "+modules).Run() == nil, nil
 			}
 			return false, fmt.Errorf("unknown condition %q", cond)
 		},
@@ -101,7 +86,9 @@ func other(backend string) string {
 	return backend
 }
 
+// setup gives a script a home of its own, and checks what it leaves behind.
 func setup(env *testscript.Env) error {
+	env.Setenv(rustupVar, os.Getenv(rustupVar))
 	home := filepath.Join(env.WorkDir, "home")
 	env.Setenv("AVFS_HOME", home)
 	env.Setenv("HOME", env.WorkDir)
