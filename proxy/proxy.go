@@ -97,7 +97,7 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	env := newEnvelope(ulid.Make().String(), &req)
 	p.enter(Validating)
 	if err := p.validate(&req); err != nil {
-		return p.notRun(ctx, env, &req, err)
+		return p.notRun(ctx, env, &req, err, workspace.OpAuditAppend)
 	}
 	env.Vault, env.Command.Cwd = req.Vault, req.Cwd
 	hold := p.prepare(ctx, env, &req)
@@ -142,7 +142,7 @@ func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *works
 		}
 		moved, ok := movedTo(err)
 		if !ok || moves == maxMoves {
-			p.notRun(ctx, env, req, err)
+			p.notRun(ctx, env, req, err, workspace.OpAuditNotRun)
 			return nil
 		}
 		place = moved
@@ -224,7 +224,7 @@ func (p *Proxy) refused(ctx context.Context, env *Envelope, req *Request) {
 // NotReady is the end of an execution for which there is no policy, because of err.
 // Without a Workspace no audit tells of it.
 func (p *Proxy) NotReady(ctx context.Context, req Request, err error) *Envelope {
-	return p.notRun(ctx, newEnvelope(ulid.Make().String(), &req), &req, err)
+	return p.notRun(ctx, newEnvelope(ulid.Make().String(), &req), &req, err, workspace.OpAuditAppend)
 }
 
 // auditWait is how long the audit may take of a command that did not run, of which
@@ -232,8 +232,9 @@ func (p *Proxy) NotReady(ctx context.Context, req Request, err error) *Envelope 
 const auditWait = 10 * time.Second
 
 // notRun is the end of an execution whose command did not run, because of err. The
-// audit tells of it where there is a vault whose store can be used.
-func (p *Proxy) notRun(ctx context.Context, env *Envelope, req *Request, err error) *Envelope {
+// audit tells of it where there is a vault whose store can be used: by note, which
+// looks first whether it does already if the owner may have been asked for the command.
+func (p *Proxy) notRun(ctx context.Context, env *Envelope, req *Request, err error, note workspace.Op[engine.AuditEntry, engine.AuditEntry]) *Envelope {
 	p.failed(env, err)
 	if p.Workspace == nil || req.DryRun || env.Error.Kind == engine.Locked {
 		return env
@@ -246,7 +247,7 @@ func (p *Proxy) notRun(ctx context.Context, env *Envelope, req *Request, err err
 	defer cancel()
 	entry := auditEntry(env)
 	entry.Vault, entry.Error = vault, string(env.Error.Kind)
-	_, aerr := workspace.CallVault(ctx, p.Workspace, vault, workspace.OpAuditNotRun, func(string) engine.AuditEntry { return entry }, workspace.Streams{})
+	_, aerr := workspace.CallVault(ctx, p.Workspace, vault, note, func(string) engine.AuditEntry { return entry }, workspace.Streams{})
 	if aerr != nil && workspace.NewFault(aerr).Kind != env.Error.Kind {
 		env.fail(errors.Join(err, aerr))
 	}
