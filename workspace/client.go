@@ -37,11 +37,18 @@ type remote struct {
 	first net.Conn // made already, for the first request; then nil
 }
 
-// dial finds the owner of a store; nil if nobody listens.
-func dial(ctx context.Context, store string) *remote {
+// dial finds the owner of a store; nil if nobody listens, or only a process that was
+// killed. That one answers no more, and holds the store until it is set free.
+func (w *Workspace) dial(ctx context.Context, store string) *remote {
 	c, err := dialSocket(ctx, store)
 	if err != nil {
 		return nil
+	}
+	if pid := listenerOf(c); pid != 0 && w.cfg.Mounter != nil {
+		if freed, err := w.cfg.Mounter.FreeKilled(pid); freed && err == nil {
+			_ = c.Close() // nobody reads what was sent
+			return nil
+		}
 	}
 	return &remote{store: store, first: c}
 }

@@ -30,7 +30,7 @@ func TestCallToEndingOwner(t *testing.T) {
 	}()
 	ctx, cancel := context.WithTimeout(context.Background(), 20*time.Second)
 	defer cancel()
-	r := dial(ctx, store)
+	r := (&Workspace{}).dial(ctx, store)
 	if r == nil {
 		t.Fatal("nobody listens")
 	}

@@ -22,6 +22,8 @@ func (nowhere) Mount(context.Context, *engine.Vault, string, workspace.MountHow)
 
 func (nowhere) Recover(string) error { return nil }
 
+func (nowhere) FreeKilled(int) (bool, error) { return false, nil }
+
 type nothing struct{ done chan struct{} }
 
 func (n *nothing) Unmount(context.Context, bool) error { close(n.done); return nil }

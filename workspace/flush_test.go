@@ -33,6 +33,8 @@ func (p *pages) Mount(_ context.Context, v *engine.Vault, _ string, _ workspace.
 
 func (p *pages) Recover(string) error { return nil }
 
+func (p *pages) FreeKilled(int) (bool, error) { return false, nil }
+
 // Flush implements workspace.Mounted.
 func (m *pagesMount) Flush(ctx context.Context) error {
 	if m.p.stuck.Load() {

@@ -163,7 +163,7 @@ func (w *Workspace) Owners(ctx context.Context) ([]OwnerInfo, error) {
 func (w *Workspace) ownerOf(ctx context.Context, store string) (info OwnerInfo, ok bool, err error) {
 	deadline := time.Now().Add(w.cfg.LockWait)
 	for {
-		r := dial(ctx, store)
+		r := w.dial(ctx, store)
 		if r == nil {
 			return OwnerInfo{}, false, nil
 		}

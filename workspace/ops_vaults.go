@@ -372,7 +372,7 @@ func (w *Workspace) StopOwner(ctx context.Context, store string, force bool) (st
 func (w *Workspace) stopOwner(ctx context.Context, store, how string) (stopped bool, err error) {
 	deadline := time.Now().Add(w.cfg.LockWait + shutdownWait)
 	for {
-		r := dial(ctx, store)
+		r := w.dial(ctx, store)
 		if r == nil {
 			break
 		}

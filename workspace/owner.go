@@ -63,7 +63,7 @@ func (w *Workspace) connect(ctx context.Context, path string, away bool) (conn, 
 		if o := w.opened(path); o != nil {
 			return conn{local: o}, nil
 		}
-		if r := dial(ctx, path); r != nil {
+		if r := w.dial(ctx, path); r != nil {
 			return conn{remote: r}, nil
 		}
 		var err error

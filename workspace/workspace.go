@@ -45,6 +45,9 @@ type Mounter interface {
 	// Recover detaches a mount point that a dead process left; anything else
 	// it leaves alone.
 	Recover(point string) error
+	// FreeKilled sets a process free that was killed and cannot end, because a mount
+	// which it serves waits for it, and reports whether it was such a one.
+	FreeKilled(pid int) (bool, error)
 }
 
 // MountHow says how to mount.

@@ -86,6 +86,9 @@ func (m mounter) Mount(ctx context.Context, v *engine.Vault, point string, how w
 // Recover implements workspace.Mounter.
 func (mounter) Recover(point string) error { return mountError(mountpoint.Recover(point), point) }
 
+// FreeKilled implements workspace.Mounter.
+func (mounter) FreeKilled(pid int) (bool, error) { return mountpoint.FreeKilled(pid) }
+
 // mounted is a live mount.
 type mounted struct{ *view.View }
 

@@ -28,7 +28,7 @@ func Recover(path string) error {
 		if err != nil || !ok {
 			return err
 		}
-		switch dead := isDead(point); {
+		switch dead := isDead(e); {
 		case !dead:
 			return fmt.Errorf("%s: %w (%s, type %s)", point, ErrMounted, e.source, e.fsType)
 		case e.fsType != FSType:
@@ -40,21 +40,29 @@ func Recover(path string) error {
 	}
 }
 
-// deadAfter bounds the wait for an answer from a mount that may hang.
-const deadAfter = 5 * time.Second
+// What an answer from a mount may take.
+const (
+	deadAfter   = 5 * time.Second        // of one that may hang
+	killedAfter = 200 * time.Millisecond // before its server is looked at
+)
 
-// isDead reports whether the server of the mount on point is gone. One that does
-// not answer may be slow; it counts as alive.
-func isDead(point string) bool {
+// isDead reports whether the server of a mount is gone. One that does not answer may be
+// slow; it counts as alive, unless it was killed and cannot end.
+func isDead(e entry) bool {
 	answer := make(chan error, 1)
 	go func() { // ends with the stat, which the kernel ends when the server dies
-		answer <- Ask(point)
+		answer <- Ask(e.point)
 	}()
-	select {
-	case err := <-answer:
-		return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED)
-	case <-time.After(deadAfter):
-		return false
+	look, end := time.After(killedAfter), time.After(deadAfter)
+	for {
+		select {
+		case err := <-answer:
+			return errors.Is(err, unix.ENOTCONN) || errors.Is(err, unix.ECONNABORTED)
+		case <-look:
+			_ = freeKilledServer(e.device) // then nothing has changed, and the wait ends below
+		case <-end:
+			return false
+		}
 	}
 }
 
