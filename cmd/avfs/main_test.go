@@ -23,7 +23,7 @@ import (
 // TestMain lets the test binary be avfs, for the scripts and for the owners that
 // they start.
 func TestMain(m *testing.M) {
-	testscript.Main(m, map[string]func(){"avfs": main})
+	testscript.Main(m, map[string]func(){"avfs": tested})
 }
 
 // TestScripts runs the stories in testdata, each in a workspace of its own, once
