@@ -5,9 +5,7 @@ import (
 	"encoding/json"
 	"errors"
 	"fmt"
-	"os"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
@@ -238,16 +236,6 @@ func onlyMount(vault string, mounts []MountInfo) (point string, err error) {
 	}
 	return "", &engine.Error{Kind: engine.Invalid, Op: "unmount", Path: vault,
 		Err: fmt.Errorf("the vault is mounted at %s; name one of them", strings.Join(chosen, " and "))}
-}
-
-// isDead reports whether a mount has lost its server. The kernel answers a stat
-// all the same, if it still has what the server said.
-func isDead(point string) bool {
-	dir, err := os.Open(point)
-	if err == nil {
-		_ = dir.Close() // nothing was read
-	}
-	return errors.Is(err, syscall.ENOTCONN)
 }
 
 // unmountDead clears a mount away whose owner has died.
