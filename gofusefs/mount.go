@@ -40,6 +40,11 @@ func Available() error {
 // is not a vault's, is an error.
 func Recover(path string) error { return mountpoint.Recover(path) }
 
+// FreeKilled sets a process free that was killed and cannot end, because a mount which
+// it serves waits for it, and reports whether it was such a one. Whoever uses its mounts
+// gets errors then.
+func FreeKilled(pid int) (bool, error) { return mountpoint.FreeKilled(pid) }
+
 // Mount makes v visible at point and returns once a stat through the mount gets
 // its answer from v. A missing directory is made, and removed at the unmount; what
 // a dead process left mounted there is cleared away. ctx bounds the wait for the

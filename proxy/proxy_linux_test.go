@@ -34,6 +34,8 @@ func (m *mounter) Mount(ctx context.Context, v *engine.Vault, point string, how 
 
 func (m *mounter) Recover(point string) error { return gofusefs.Recover(point) }
 
+func (m *mounter) FreeKilled(pid int) (bool, error) { return gofusefs.FreeKilled(pid) }
+
 const testPolicy = `
 version: 1
 default: allow
