@@ -491,7 +491,7 @@ func (c *checker) chunk(ctx context.Context, ref chunkRef) error {
 	c.report.Chunks++
 	var err error
 	if c.opts.ReadData {
-		_, err = c.s.chunks.load(ctx, ref)
+		err = c.s.chunks.proven(ctx, ref)
 	} else {
 		err = c.s.chunks.present(ctx, ref.id)
 	}

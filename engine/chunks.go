@@ -8,9 +8,10 @@ import (
 	"errors"
 	"fmt"
 	"hash/crc32"
+	"sync"
 	"sync/atomic"
 
-	"github.com/klauspost/compress/zstd"
+	"github.com/klauspost/compress/s2"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -18,10 +19,15 @@ import (
 
 var errMissing = errors.New("record is missing")
 
-// Encodings of a stored chunk, its first byte.
+// A stored chunk is a byte that says how its content is encoded, a checksum, and the
+// encoded content. The checksum is a CRC-32C over the first 16 bytes of the content's
+// digest, the encoding and the encoded content: a read finds damage, and a record in
+// the place of another, by looking at the encoded bytes once. The digest itself takes
+// longer to compute than all the rest of a read; Check does, when it reads content.
 const (
-	chunkRaw  = 0
-	chunkZstd = 1
+	chunkRaw  = 2
+	chunkS2   = 3 // github.com/klauspost/compress/s2, block format
+	chunkHead = 5 // bytes before the encoded content
 )
 
 // chunkStore holds file content by digest. A chunk id never changes its content.
@@ -34,13 +40,11 @@ type chunkStore struct {
 	kv     kv.Store
 	cache  *cache[content]
 	next   *atomic.Uint64 // the last chunk id handed out
-	enc    *zstd.Encoder
-	dec    *zstd.Decoder
+	packed sync.Pool      // of *[]byte to compress into
 	claims claims
 }
 
-// content is that of a chunk, with the digest that it was verified against. data is
-// never modified.
+// content is that of a chunk, with its digest. data is never modified.
 type content struct {
 	digest tree.Digest
 	data   []byte
@@ -51,27 +55,14 @@ func newChunkStore(s kv.Store, cacheBytes int64, next *atomic.Uint64) (*chunkSto
 	if err != nil {
 		return nil, err
 	}
-	enc, err := zstd.NewWriter(nil, zstd.WithEncoderLevel(zstd.SpeedFastest), zstd.WithEncoderCRC(false),
-		zstd.WithWindowSize(ChunkSize), zstd.WithLowerEncoderMem(true))
-	if err != nil {
-		return nil, err
-	}
-	dec, err := zstd.NewReader(nil, zstd.WithDecoderMaxMemory(4*ChunkSize), zstd.WithDecoderConcurrency(0))
-	if err != nil {
-		return nil, err
-	}
-	return &chunkStore{kv: s, cache: cache, next: next, enc: enc, dec: dec}, nil
+	return &chunkStore{kv: s, cache: cache, next: next, packed: sync.Pool{New: func() any { return new([]byte) }}}, nil
 }
 
-func (c *chunkStore) close() {
-	c.dec.Close()
-}
-
-// get returns the content of a chunk, verified against its digest. The slice is
-// shared: callers do not modify it.
+// get returns the content of a chunk, verified by its checksum. The slice is shared:
+// callers do not modify it.
 func (c *chunkStore) get(ctx context.Context, ref chunkRef) ([]byte, error) {
-	if known, ok := c.cache.get(ref.id); ok && known.digest == ref.digest && len(known.data) == ref.length {
-		return known.data, nil
+	if data := c.known(ref); data != nil {
+		return data, nil
 	}
 	data, err := c.load(ctx, ref)
 	if err != nil {
@@ -81,45 +72,42 @@ func (c *chunkStore) get(ctx context.Context, ref chunkRef) ([]byte, error) {
 	return data, nil
 }
 
+// known is the content of a chunk that is in memory, nil if it is not.
+func (c *chunkStore) known(ref chunkRef) []byte {
+	if known, ok := c.cache.get(ref.id); ok && known.digest == ref.digest && len(known.data) == ref.length {
+		return known.data
+	}
+	return nil
+}
+
 // keep puts the content of a chunk, which must not change any more, in the cache.
 func (c *chunkStore) keep(ref chunkRef, data []byte) {
 	c.cache.put(ref.id, content{ref.digest, data}, cap(data))
 }
 
-// load reads and verifies a chunk past the cache.
+// load reads a chunk past the cache and verifies it by its checksum.
 func (c *chunkStore) load(ctx context.Context, ref chunkRef) (data []byte, err error) {
-	err = c.kv.View(ctx, func(tx kv.Reader) error {
-		rec, ok, err := tx.Get(tableChunks, kv.ID(ref.id))
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return errMissing
-		}
-		data, err = c.decode(rec, ref)
+	err = c.record(ctx, ref.id, func(rec []byte) error {
+		data, err = c.decode(rec, ref, nil)
 		return err
 	})
-	return data, asDamage(err, ref.id)
+	return data, err
 }
 
-// present reports whether a chunk is stored, without a look at its content.
-func (c *chunkStore) present(ctx context.Context, id uint64) error {
-	err := c.kv.View(ctx, func(tx kv.Reader) error {
-		_, ok, err := tx.Get(tableChunks, kv.ID(id))
-		if err == nil && !ok {
-			err = errMissing
+// loadInto is load into p, which is as long as the chunk.
+func (c *chunkStore) loadInto(ctx context.Context, ref chunkRef, p []byte) error {
+	return c.record(ctx, ref.id, func(rec []byte) error {
+		data, err := c.decode(rec, ref, p)
+		if err == nil && &data[0] != &p[0] {
+			copy(p, data)
 		}
 		return err
 	})
-	return asDamage(err, id)
 }
 
-// verify reports whether a chunk is stored and, with content, whether it has the
-// digest sum.
-func (c *chunkStore) verify(ctx context.Context, id uint64, sum [sha256.Size]byte, content bool) error {
-	if !content {
-		return c.present(ctx, id)
-	}
+// record shows fn the record of a chunk. What is wrong with the record is damage of
+// the store.
+func (c *chunkStore) record(ctx context.Context, id uint64, fn func(rec []byte) error) error {
 	err := c.kv.View(ctx, func(tx kv.Reader) error {
 		rec, ok, err := tx.Get(tableChunks, kv.ID(id))
 		if err != nil {
@@ -128,13 +116,43 @@ func (c *chunkStore) verify(ctx context.Context, id uint64, sum [sha256.Size]byt
 		if !ok {
 			return errMissing
 		}
-		data, err := c.unpack(rec, 0)
+		return fn(rec)
+	})
+	return asDamage(err, id)
+}
+
+// present reports whether a chunk is stored, without a look at its content.
+func (c *chunkStore) present(ctx context.Context, id uint64) error {
+	return c.record(ctx, id, func([]byte) error { return nil })
+}
+
+// proven reports whether the content of a chunk has its digest.
+func (c *chunkStore) proven(ctx context.Context, ref chunkRef) error {
+	return c.record(ctx, ref.id, func(rec []byte) error { return c.prove(rec, ref) })
+}
+
+// prove verifies the record of a chunk by its checksum and its digest.
+func (c *chunkStore) prove(rec []byte, ref chunkRef) error {
+	data, err := c.decode(rec, ref, nil)
+	if err == nil {
+		err = ref.describes(data)
+	}
+	return err
+}
+
+// verify reports whether a chunk is stored and, with content, whether it has the
+// digest sum.
+func (c *chunkStore) verify(ctx context.Context, id uint64, sum [sha256.Size]byte, content bool) error {
+	if !content {
+		return c.present(ctx, id)
+	}
+	return c.record(ctx, id, func(rec []byte) error {
+		data, err := c.unpack(rec, nil)
 		if err == nil && sha256.Sum256(data) != sum {
-			err = fmt.Errorf("checksum does not match: %w", errDecode)
+			err = errChecksum
 		}
 		return err
 	})
-	return asDamage(err, id)
 }
 
 // asDamage marks what is wrong with a chunk itself as corruption.
@@ -145,62 +163,85 @@ func asDamage(err error, id uint64) error {
 	return err
 }
 
-// unpack returns the content of a record as a copy. length is what is expected, as
-// a hint.
-func (c *chunkStore) unpack(rec []byte, length int) ([]byte, error) {
-	if len(rec) == 0 {
-		return nil, fmt.Errorf("empty chunk record: %w", errDecode)
+// unpack returns the content of a record, whatever its checksum: in buf if it fits
+// there, else in a slice of its own.
+func (c *chunkStore) unpack(rec, buf []byte) ([]byte, error) {
+	if len(rec) < chunkHead {
+		return nil, fmt.Errorf("chunk record of %d bytes: %w", len(rec), errDecode)
 	}
-	switch rec[0] {
+	return expand(rec[0], rec[chunkHead:], buf)
+}
+
+// expand undoes an encoding. No content is longer than a chunk.
+func expand(encoding byte, packed, buf []byte) ([]byte, error) {
+	n, err := len(packed), error(nil)
+	if encoding == chunkS2 {
+		n, err = s2.DecodedLen(packed)
+	}
+	if err != nil || n > ChunkSize {
+		return nil, fmt.Errorf("chunk of %d bytes: %w", n, errDecode)
+	}
+	if len(buf) < n {
+		buf = make([]byte, n)
+	}
+	switch encoding {
 	case chunkRaw:
-		return append(make([]byte, 0, len(rec)-1), rec[1:]...), nil
-	case chunkZstd:
-		data, err := c.dec.DecodeAll(rec[1:], make([]byte, 0, length))
-		if err != nil {
+		copy(buf, packed)
+	case chunkS2:
+		if _, err := s2.Decode(buf[:n], packed); err != nil {
 			return nil, fmt.Errorf("%w: %w", errDecode, err)
 		}
-		return data, nil
+	default:
+		return nil, fmt.Errorf("unknown chunk encoding %d: %w", encoding, errDecode)
 	}
-	return nil, fmt.Errorf("unknown chunk encoding %d: %w", rec[0], errDecode)
+	return buf[:n], nil
 }
 
-// decode is unpack for a chunk that ref describes, verified.
-func (c *chunkStore) decode(rec []byte, ref chunkRef) ([]byte, error) {
-	data, err := c.unpack(rec, ref.length)
-	if err != nil {
-		return nil, err
+var errChecksum = fmt.Errorf("checksum does not match: %w", errDecode)
+
+// decode is unpack for a chunk that ref describes, verified by its checksum.
+func (c *chunkStore) decode(rec []byte, ref chunkRef, buf []byte) ([]byte, error) {
+	if len(rec) >= chunkHead && binary.BigEndian.Uint32(rec[1:]) != chunkCRC(ref.digest, rec) {
+		return nil, errChecksum
 	}
-	if len(data) != ref.length {
-		return nil, fmt.Errorf("chunk of %d bytes where %d belong: %w", len(data), ref.length, errDecode)
+	data, err := c.unpack(rec, buf)
+	if err == nil && len(data) != ref.length {
+		err = fmt.Errorf("chunk of %d bytes where %d belong: %w", len(data), ref.length, errDecode)
 	}
-	if sum := sha256.Sum256(data); tree.Digest(sum[:16]) != ref.digest {
-		return nil, fmt.Errorf("checksum does not match: %w", errDecode)
-	}
-	return data, nil
+	return data, err
 }
 
-// sampleBytes is how much of a large chunk shows whether it can be compressed.
-const sampleBytes = 4 << 10
+// chunkCRC is the checksum of a whole record.
+func chunkCRC(digest tree.Digest, rec []byte) uint32 {
+	crc := crc32.Update(crc32.Checksum(digest[:], castagnoli), castagnoli, rec[:1])
+	return crc32.Update(crc, castagnoli, rec[chunkHead:])
+}
 
-// encode compresses data where that saves at least a sixteenth. What does not
-// become smaller in samples is left alone.
-func (c *chunkStore) encode(data []byte) []byte {
-	if len(data) > 8*sampleBytes {
-		var buf [sampleBytes + 512]byte
-		small := 0
-		for _, at := range []int{0, len(data) / 2, len(data) - sampleBytes} {
-			small += len(c.enc.EncodeAll(data[at:at+sampleBytes], buf[:0]))
-		}
-		if small > 3*sampleBytes-3*sampleBytes/32 {
-			return append(append(make([]byte, 0, len(data)+1), chunkRaw), data...)
-		}
+// describes returns an error unless data has the digest and the length of a chunk.
+func (ref chunkRef) describes(data []byte) error {
+	if sum := sha256.Sum256(data); len(data) != ref.length || tree.Digest(sum[:16]) != ref.digest {
+		return errChecksum
 	}
-	rec := append(make([]byte, 0, len(data)/2+64), chunkZstd)
-	rec = c.enc.EncodeAll(data, rec)
-	if len(rec) <= len(data)-len(data)/16 {
-		return rec
+	return nil
+}
+
+// encode makes the record of a chunk, compressed where that saves at least a
+// sixteenth.
+func (c *chunkStore) encode(digest tree.Digest, data []byte) []byte {
+	buf := c.packed.Get().(*[]byte)
+	defer c.packed.Put(buf)
+	if n := s2.MaxEncodedLen(len(data)); len(*buf) < n {
+		*buf = make([]byte, n)
 	}
-	return append(append(make([]byte, 0, len(data)+1), chunkRaw), data...)
+	encoding, packed := byte(chunkS2), s2.Encode(*buf, data)
+	if len(packed) > len(data)-len(data)/16 {
+		encoding, packed = chunkRaw, data
+	}
+	rec := make([]byte, chunkHead, chunkHead+len(packed))
+	rec[0] = encoding
+	rec = append(rec, packed...)
+	binary.BigEndian.PutUint32(rec[1:], chunkCRC(digest, rec))
+	return rec
 }
 
 // stored is one chunk on its way into the store.
@@ -294,23 +335,20 @@ func (c *chunkStore) prepare(ctx context.Context, group []*stored, seen map[[sha
 	parallel(len(group), func(i int) {
 		p := group[i]
 		if p.was != nil {
-			p.heal = !c.holds(p.was, p.data)
+			p.heal = !c.holds(p.was, p.ref, p.data)
 			p.was = nil
 		}
 		if !p.reused || p.heal {
-			p.rec = c.encode(p.data)
+			p.rec = c.encode(p.ref.digest, p.data)
 		}
 	})
 	return nil
 }
 
-// holds reports whether a record has the content data. What is stored already is
-// not trusted until it is read: new content heals a chunk that is damaged.
-func (c *chunkStore) holds(rec, data []byte) bool {
-	if len(rec) > 0 && rec[0] == chunkRaw {
-		return bytes.Equal(rec[1:], data)
-	}
-	have, err := c.unpack(rec, len(data))
+// holds reports whether the record of a chunk has the content data. What is stored
+// already is not trusted until it is read: new content heals a chunk that is damaged.
+func (c *chunkStore) holds(rec []byte, ref chunkRef, data []byte) bool {
+	have, err := c.decode(rec, ref, nil)
 	return err == nil && bytes.Equal(have, data)
 }
 
@@ -357,7 +395,7 @@ func (c *chunkStore) ensure(tx kv.Writer, p *stored) error {
 	}
 	rec := p.rec
 	if rec == nil {
-		rec = c.encode(p.data)
+		rec = c.encode(p.ref.digest, p.data)
 	}
 	return tx.Put(tableChunks, kv.ID(p.ref.id), rec)
 }

@@ -152,6 +152,7 @@ type pending struct {
 // holds commitMu and mu.
 func (v *Vault) freeze(req commitRequest) *commit {
 	v.stopTimer()
+	v.hastened.Store(false)
 	c := &commit{v: v, req: req, gen: v.generation, old: v.rec, rec: v.rec, over: v.active}
 	c.floorNode, c.floorChunk = v.floorNode, v.floorChunk
 	c.rec.NextIno, c.rec.Count, c.rec.Bytes = v.nextIno, v.count, v.bytes

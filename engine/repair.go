@@ -222,9 +222,8 @@ func (r *repairer) chunks(ctx context.Context, damaged map[uint64]chunkRef) erro
 // healChunk stores the content of a chunk again, under its id.
 func (r *repairer) healChunk(ctx context.Context, ref chunkRef, data []byte, where string) error {
 	c := r.s.chunks
-	healed, err := r.put(ctx, tableChunks, kv.ID(ref.id), c.encode(data), func(now []byte) bool {
-		_, err := c.decode(now, ref)
-		return err == nil
+	healed, err := r.put(ctx, tableChunks, kv.ID(ref.id), c.encode(ref.digest, data), func(now []byte) bool {
+		return c.prove(now, ref) == nil
 	})
 	if healed {
 		r.did(fmt.Sprintf("chunk %d was damaged", ref.id), "its content was found %s", where)
@@ -235,19 +234,19 @@ func (r *repairer) healChunk(ctx context.Context, ref chunkRef, data []byte, whe
 // findContent looks where no long search is needed; nil if it is not there.
 func (r *repairer) findContent(ctx context.Context, ref chunkRef) (data []byte, where string, err error) {
 	c := r.s.chunks
-	if known, ok := c.cache.get(ref.id); ok && known.digest == ref.digest && len(known.data) == ref.length {
-		return known.data, "in memory", nil
+	if known := c.known(ref); known != nil {
+		return known, "in memory", nil
 	}
 	err = c.kv.View(ctx, func(tx kv.Reader) error {
 		rec, ok, err := tx.Get(tableChunks, kv.ID(ref.id))
 		if err != nil {
 			return err
 		}
-		for _, encoding := range []byte{chunkRaw, chunkZstd} {
-			if !ok || len(rec) == 0 {
+		for _, encoding := range []byte{chunkRaw, chunkS2} {
+			if !ok || len(rec) < chunkHead {
 				break
 			}
-			if d, err := c.decode(append([]byte{encoding}, rec[1:]...), ref); err == nil {
+			if d, err := expand(encoding, rec[chunkHead:], nil); err == nil && ref.describes(d) == nil {
 				data, where = d, "in its own record"
 				return nil
 			}
@@ -261,7 +260,7 @@ func (r *repairer) findContent(ctx context.Context, ref chunkRef) (data []byte, 
 			if err != nil || !ok {
 				return err
 			}
-			if d, err := c.decode(other, ref); err == nil {
+			if d, err := c.unpack(other, nil); err == nil && ref.describes(d) == nil {
 				data, where = d, fmt.Sprintf("in chunk %d", id)
 				return kv.Stop
 			}
@@ -277,7 +276,7 @@ const searchBatch = 256
 // searchChunks reads every chunk for the content of those that are lost.
 func (r *repairer) searchChunks(ctx context.Context, lost map[tree.Digest][]chunkRef) error {
 	return r.search(ctx, tableChunks, func() bool { return len(lost) > 0 }, func(id uint64, rec []byte) func() error {
-		data, err := r.s.chunks.unpack(rec, ChunkSize)
+		data, err := r.s.chunks.unpack(rec, nil)
 		if err != nil {
 			return nil
 		}

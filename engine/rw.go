@@ -19,14 +19,7 @@ func (h *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	done := 0
 	for {
 		part := p[done:min(len(p), done+segment)]
-		n := 0
-		err := h.v.read("read", "", func() (err error) {
-			if err := h.check(OpenRead); err != nil {
-				return err
-			}
-			n, err = h.v.readPart(ctx, h.f, part, off+int64(done))
-			return err
-		})
+		n, err := h.readSegment(ctx, part, off+int64(done))
 		if err != nil {
 			return 0, err
 		}
@@ -37,39 +30,110 @@ func (h *File) ReadAt(ctx context.Context, p []byte, off int64) (int, error) {
 	}
 }
 
-// readPart reads from pages, chunks and holes. The caller holds mu for reading.
+// readSegment reads as one step. What is not in memory it fetches without a lock, so
+// that nobody waits for it. A write may replace that meanwhile, and two commits delete
+// it; then it is read once more, under the lock, which holds up the second of them.
+func (h *File) readSegment(ctx context.Context, p []byte, off int64) (n int, err error) {
+	var rest []fetch
+	err = h.v.read("read", "", func() (err error) {
+		if err := h.check(OpenRead); err != nil {
+			return err
+		}
+		n, rest, err = h.v.planRead(ctx, h.f, p, off)
+		return err
+	})
+	if err != nil || len(rest) == 0 {
+		return n, err
+	}
+	if err = h.v.s.fetch(ctx, rest, n); KindOf(err) != Corrupt {
+		return n, wrap(err, "read", "")
+	}
+	err = h.v.read("read", "", func() (err error) {
+		if err := h.check(OpenRead); err != nil {
+			return err
+		}
+		n, err = h.v.readPart(ctx, h.f, p, off)
+		return err
+	})
+	return n, err
+}
+
+// readPart reads from pages, chunks and holes. The caller holds mu.
 func (v *Vault) readPart(ctx context.Context, f *file, p []byte, off int64) (int, error) {
+	n, rest, err := v.planRead(ctx, f, p, off)
+	if err == nil {
+		err = v.s.fetch(ctx, rest, n)
+	}
+	return n, err
+}
+
+// fetch is a part of a chunk, from its byte in on, that is to be read into part.
+type fetch struct {
+	ref  chunkRef
+	in   int
+	part []byte
+}
+
+// planRead fills p from what is in memory, and lists the rest. The caller holds mu
+// for reading.
+func (v *Vault) planRead(ctx context.Context, f *file, p []byte, off int64) (n int, rest []fetch, err error) {
 	w := v.viewOf(f.ino)
-	n, err := w.inode(ctx, f.ino)
-	if err != nil {
-		return 0, err
+	inode, err := w.inode(ctx, f.ino)
+	if err != nil || off >= inode.size {
+		return 0, nil, err
 	}
-	if off >= n.size {
-		return 0, nil
-	}
-	p = p[:min(int64(len(p)), n.size-off)]
-	return len(p), pieces(p, off, func(index int64, in int, part []byte) error {
+	p = p[:min(int64(len(p)), inode.size-off)]
+	err = pieces(p, off, func(index int64, in int, part []byte) error {
 		if pg := f.page(index); pg != nil {
 			copyTail(part, pg.data, in)
 			return nil
 		}
-		return v.s.readChunk(ctx, w, f.ino, index, in, part)
+		rest, err = v.s.planChunk(ctx, w, f.ino, index, in, part, rest)
+		return err
 	})
+	return len(p), rest, err
 }
 
-// readChunk fills part from byte in of a committed chunk, zeros where it is a hole.
-func (s *Store) readChunk(ctx context.Context, w view, ino Ino, index int64, in int, part []byte) error {
+// planChunk fills part from byte in of a committed chunk, zeros where it is a hole,
+// or adds it to rest.
+func (s *Store) planChunk(ctx context.Context, w view, ino Ino, index int64, in int, part []byte, rest []fetch) ([]fetch, error) {
 	ref, ok, err := w.chunk(ctx, ino, index)
-	if err != nil {
-		return err
+	switch {
+	case err != nil:
+		return rest, err
+	case !ok:
+		clear(part)
+		return rest, nil
 	}
-	var data []byte
-	if ok {
-		if data, err = s.chunks.get(ctx, ref); err != nil {
+	if data := s.chunks.known(ref); data != nil {
+		copyTail(part, data, in)
+		return rest, nil
+	}
+	return append(rest, fetch{ref, in, part}), nil
+}
+
+// longRead is how many bytes read at a time are a sign that a large file is read from
+// end to end: that would drive everything else out of the cache, for nothing.
+const longRead = 4 * ChunkSize
+
+// fetch reads what the plan of a read of n bytes lists, on all processors.
+func (s *Store) fetch(ctx context.Context, rest []fetch, n int) error {
+	errs := make([]error, len(rest))
+	parallel(len(rest), func(i int) {
+		f := rest[i]
+		if n >= longRead && f.in == 0 && len(f.part) == f.ref.length {
+			errs[i] = s.chunks.loadInto(ctx, f.ref, f.part)
+			return
+		}
+		data, err := s.chunks.get(ctx, f.ref)
+		copyTail(f.part, data, f.in)
+		errs[i] = err
+	})
+	for _, err := range errs {
+		if err != nil {
 			return err
 		}
 	}
-	copyTail(part, data, in)
 	return nil
 }
 
@@ -130,8 +194,8 @@ func (h *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 const maxPending = 500_000
 
 // room makes room for more growth: a full disk refuses it, and past the bounds on
-// unsaved content and pending changes the writer commits first. It is called
-// without locks.
+// unsaved content and pending changes the writer commits first. At half of the bound
+// on content a commit begins beside the writer. It is called without locks.
 func (v *Vault) room(ctx context.Context) error {
 	dirty := v.s.dirty.Load()
 	if !v.s.space.admits(dirty) {
@@ -140,6 +204,9 @@ func (v *Vault) room(ctx context.Context) error {
 	v.mu.RLock()
 	pending := v.generation - v.committed.Load()
 	v.mu.RUnlock()
+	if dirty >= v.s.opts.DirtyBytes/2 {
+		v.hasten()
+	}
 	if dirty < v.s.opts.DirtyBytes && pending < maxPending {
 		return nil
 	}

@@ -142,9 +142,14 @@ func (f *SnapshotFile) ReadAt(ctx context.Context, p []byte, off int64) (int, er
 		return 0, nil
 	}
 	p = p[:min(int64(len(p)), f.size-off)]
-	err := pieces(p, off, func(index int64, in int, part []byte) error {
-		return f.p.s.readChunk(ctx, f.p.w, f.ino, index, in, part)
+	var rest []fetch
+	err := pieces(p, off, func(index int64, in int, part []byte) (err error) {
+		rest, err = f.p.s.planChunk(ctx, f.p.w, f.ino, index, in, part, rest)
+		return err
 	})
+	if err == nil {
+		err = f.p.s.fetch(ctx, rest, len(p))
+	}
 	if err != nil {
 		return 0, wrap(err, "read", "")
 	}

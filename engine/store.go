@@ -38,7 +38,7 @@ func rowTables() []kv.Table {
 }
 
 // FormatVersion is the version of everything that the engine writes.
-const FormatVersion = 1
+const FormatVersion = 2
 
 // Options tunes a store. The zero value and nil are the defaults.
 type Options struct {
@@ -167,7 +167,6 @@ func Open(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
 		return nil, err
 	}
 	if err := s.load(ctx); err != nil {
-		s.chunks.close()
 		return nil, wrap(err, "open", "store")
 	}
 	return s, nil
@@ -248,7 +247,6 @@ func (s *Store) Close() error {
 	if err := s.kv.Close(); err != nil {
 		errs = append(errs, err)
 	}
-	s.chunks.close()
 	return errors.Join(errs...)
 }
 

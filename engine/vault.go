@@ -47,7 +47,8 @@ type Vault struct {
 	watchers   []*Watcher
 	notes      *notes // of the step under way; nil where nobody is to be told
 	timer      *time.Timer
-	failed     error // why the last commit failed; nil after a good one
+	hastened   atomic.Bool // the timer has run out before its time, until the next commit begins
+	failed     error       // why the last commit failed; nil after a good one
 	closed     bool
 }
 
@@ -155,6 +156,20 @@ func (v *Vault) arm() {
 	if v.timer == nil && v.s.opts.CommitInterval > 0 && !v.closed {
 		v.timer = time.AfterFunc(v.s.opts.CommitInterval, v.commitInBackground)
 	}
+}
+
+// hasten has the next relaxed commit begin now.
+func (v *Vault) hasten() {
+	if v.hastened.Load() || v.s.opts.CommitInterval <= 0 {
+		return
+	}
+	v.mu.Lock()
+	defer v.mu.Unlock()
+	if v.generation == v.committed.Load() || v.closed || v.hastened.Swap(true) {
+		return
+	}
+	v.stopTimer()
+	v.timer = time.AfterFunc(0, v.commitInBackground)
 }
 
 // inodeOf returns the record of ino, linked or not. The caller holds mu.
