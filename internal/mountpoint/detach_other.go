@@ -36,3 +36,7 @@ func AskPoll(string) error { return nil }
 
 // Device is the device number of the mount on point; empty where it has none.
 func Device(string) (string, error) { return "", nil }
+
+// ReadAhead lets the kernel read on in the files of a mount. Outside Linux it does as
+// it likes.
+func ReadAhead(string) {}

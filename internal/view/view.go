@@ -97,6 +97,7 @@ func Mount(ctx context.Context, d *Driver, v *engine.Vault, point string, opts *
 	if w.device, err = mountpoint.Device(full); err != nil {
 		return nil, errors.Join(err, w.abandon())
 	}
+	mountpoint.ReadAhead(w.device)
 	return w, nil
 }
 
