@@ -52,8 +52,8 @@ func (s *soak) badExecs() {
 		}
 	}
 	s.check(cmd.Process.Kill())
-	_ = cmd.Wait() // it was killed
-	s.avfs("rm", "/begun")
+	_ = cmd.Wait()                      // it was killed
+	s.avfs("exec", "--", "rm", "begun") // its turn comes when the other is recorded
 }
 
 func exitCodeOf(err error) int {
