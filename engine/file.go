@@ -311,6 +311,17 @@ func (h *File) Flush(ctx context.Context) error {
 	return h.v.failure("flush")
 }
 
+// roomyBytes is more than what is written between the open and the close of most
+// files.
+const roomyBytes = 1 << 30
+
+// Untroubled reports whether Flush has nothing to report of any file, nor can be
+// expected to soon: the last commit succeeded, and the disk has 1 GiB more than what is
+// pending needs. A write that finds less room later is itself refused.
+func (v *Vault) Untroubled() bool {
+	return v.failure("") == nil && v.s.space.admits(v.s.dirty.Load()+roomyBytes)
+}
+
 func (h *File) usable(op string) error {
 	h.v.mu.RLock()
 	defer h.v.mu.RUnlock()

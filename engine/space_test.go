@@ -11,6 +11,7 @@ import (
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/engine/kv/faultkv"
 	"github.com/agentvfs/avfs/engine/kv/memkv"
 )
 
@@ -199,5 +200,34 @@ func TestSpaceOfAReplacedStore(t *testing.T) {
 	wantKind(t, "content when that is full", err, engine.NoSpace)
 	if err := st.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestUntroubled checks that a vault is in trouble after a commit that failed, and where
+// less than 1 GiB is left.
+func TestUntroubled(t *testing.T) {
+	v, set := newTight(t)
+	for _, c := range []struct {
+		left int64
+		want bool
+	}{{1 << 30, false}, {1<<30 + 1<<28, true}} {
+		if set(c.left); v.Untroubled() != c.want {
+			t.Errorf("with %d bytes left it is %v", c.left, !c.want)
+		}
+	}
+	db := faultkv.Wrap(newMem(t), faultkv.Config{})
+	st, err := engine.Create(t.Context(), db, quietOptions())
+	must(t, err)
+	t.Cleanup(func() { must(t, st.Close()) })
+	failing, err := st.CreateVault(t.Context(), "main")
+	must(t, err)
+	put(t, failing, "file", "content")
+	db.Arm(faultkv.Rule{Op: faultkv.Update, Err: errors.New("a disk on fire")})
+	if _, err := failing.Commit(t.Context(), false); err == nil || failing.Untroubled() {
+		t.Errorf("a commit ended with %v and no trouble", err)
+	}
+	db.Arm()
+	if _, err := failing.Commit(t.Context(), false); err != nil || !failing.Untroubled() {
+		t.Errorf("a commit ended with %v and trouble", err)
 	}
 }

@@ -32,11 +32,12 @@ func openMode(flags uint32) engine.OpenMode {
 }
 
 // opened gives the kernel a handle. It keeps the content that it has of the file,
-// because it is told of every change. To a reader a close has nothing to report.
+// because it is told of every change. It need not ask at a close that has nothing to
+// report: to a reader none has, to a writer only in trouble.
 func (b *vaultFS) opened(out *fuse.OpenOut, file *engine.File, mode engine.OpenMode) {
 	out.Fh = b.handles.add(&handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0, writes: mode&engine.OpenWrite != 0})
 	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
-	if mode&engine.OpenWrite == 0 {
+	if mode&engine.OpenWrite == 0 || b.v.Untroubled() {
 		out.OpenFlags |= fuse.FOPEN_NOFLUSH
 	}
 }
@@ -180,8 +181,8 @@ func (b *vaultFS) appendTo(h *handle, p []byte, off int64) (n int, err error) {
 	return n, err
 }
 
-// Flush is called at every close(2) of a file open for writing, which returns what
-// it returns.
+// Flush is called at every close(2) of a file that was opened for writing in trouble,
+// which returns what it returns; see opened.
 func (b *vaultFS) Flush(_ <-chan struct{}, in *fuse.FlushIn) fuse.Status {
 	return b.withFile(in.Fh, func(f *engine.File) error { return f.Flush(b.own) })
 }

@@ -13,6 +13,8 @@ import (
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv/faultkv"
+	"github.com/agentvfs/avfs/engine/kv/memkv"
 	"github.com/agentvfs/avfs/internal/view/viewtest"
 	"github.com/hanwen/go-fuse/v2/fuse"
 	"golang.org/x/sys/unix"
@@ -329,5 +331,54 @@ func TestBirth(t *testing.T) {
 	}
 	if born := time.Unix(st.Btime.Sec, int64(st.Btime.Nsec)); st.Mask&unix.STATX_BTIME == 0 || born.Before(before) || st.Mtime.Sec != 6 {
 		t.Errorf("born at %v, changed at %d, mask %#x", born, st.Mtime.Sec, st.Mask)
+	}
+}
+
+// TestCloseAsks checks that the kernel is to ask at the close of a file that was opened
+// for writing in trouble, gets the reason then, and is not to ask otherwise.
+func TestCloseAsks(t *testing.T) {
+	db := faultkv.Wrap(memkv.New(engine.Tables()...), faultkv.Config{})
+	st, err := engine.Create(t.Context(), db, &engine.Options{CommitInterval: -1})
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	})
+	v, err := st.CreateVault(t.Context(), "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	b := newVaultFS(v, false)
+	var made fuse.CreateOut
+	if status := b.Create(nil, &fuse.CreateIn{InHeader: fuse.InHeader{NodeId: fuse.FUSE_ROOT_ID}, Flags: unix.O_RDWR, Mode: 0o644}, "file", &made); !status.Ok() {
+		t.Fatal(status)
+	}
+	opened := func(flags uint32) (fh uint64, asks bool) {
+		t.Helper()
+		var out fuse.OpenOut
+		if status := b.Open(nil, &fuse.OpenIn{InHeader: fuse.InHeader{NodeId: made.NodeId}, Flags: flags}, &out); !status.Ok() {
+			t.Fatal(status)
+		}
+		return out.Fh, out.OpenFlags&fuse.FOPEN_NOFLUSH == 0
+	}
+	if _, asks := opened(unix.O_WRONLY); asks || made.OpenFlags&fuse.FOPEN_NOFLUSH == 0 {
+		t.Error("a close is asked for without need")
+	}
+	db.Arm(faultkv.Rule{Op: faultkv.Update, Err: errors.New("a disk on fire")})
+	if _, err := v.Commit(t.Context(), false); err == nil {
+		t.Fatal("the commit did not fail")
+	}
+	if _, asks := opened(unix.O_RDONLY); asks {
+		t.Error("a reader's close is asked for")
+	}
+	fh, asks := opened(unix.O_RDWR)
+	if status := b.Flush(nil, &fuse.FlushIn{InHeader: fuse.InHeader{NodeId: made.NodeId}, Fh: fh}); !asks || status != fuse.EIO {
+		t.Errorf("a close is asked for: %v; it ends with %v", asks, status)
+	}
+	if err := b.shut(); err != nil && !strings.Contains(err.Error(), "fire") {
+		t.Error(err)
 	}
 }
