@@ -154,8 +154,7 @@ func KindOf(err error) Kind {
 	if err == nil {
 		return ""
 	}
-	var e *Error
-	if errors.As(err, &e) && e.Kind != Internal {
+	if e, ok := errors.AsType[*Error](err); ok && e.Kind != Internal {
 		return e.Kind
 	}
 	for _, m := range foreignKinds {
@@ -192,8 +191,7 @@ func wrap(err error, op, path string) error {
 	if err == nil {
 		return nil
 	}
-	var e *Error
-	if errors.As(err, &e) {
+	if e, ok := errors.AsType[*Error](err); ok {
 		if e.Op != "" || e.Path != "" {
 			return err
 		}
@@ -204,8 +202,8 @@ func wrap(err error, op, path string) error {
 
 // detailsOf are the facts about a failure of the database that programs may want.
 func detailsOf(err error) map[string]any {
-	var space *kv.SpaceError
-	if !errors.As(err, &space) {
+	space, ok := errors.AsType[*kv.SpaceError](err)
+	if !ok {
 		return nil
 	}
 	d := map[string]any{"free_bytes": space.Free, "needed_bytes": space.Need}

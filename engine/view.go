@@ -229,14 +229,18 @@ func (w view) readlink(ctx context.Context, ino Ino) (string, error) {
 }
 
 func (w view) xattr(ctx context.Context, ino Ino, name string) ([]byte, error) {
-	if _, err := w.inode(ctx, ino); err != nil {
-		return nil, err
-	}
 	b, err := w.get(ctx, xattrKey(ino, name))
-	if err == nil && b == nil {
-		err = fail(NoAttribute, "", "")
+	if err != nil || b != nil {
+		return b, err
 	}
-	return b, err
+	n, err := w.get(ctx, inodeKey(ino))
+	switch {
+	case err != nil:
+		return nil, err
+	case n == nil:
+		return nil, fail(NotFound, "", "")
+	}
+	return nil, fail(NoAttribute, "", "")
 }
 
 func (w view) xattrs(ctx context.Context, ino Ino) ([]string, error) {
