@@ -28,6 +28,8 @@ const (
 	// soakRounds is how many rounds there are at least, whatever the time, so that
 	// what leaks once a round exceeds what is allowed.
 	soakRounds = 20
+	// soakReserve is the time before the end of all tests that is left to end cleanly.
+	soakReserve = time.Minute
 	// soakWindow is how many samples stand for the beginning, and for the end.
 	soakWindow = 5
 )
@@ -157,6 +159,9 @@ func (s *soak) run(length time.Duration) {
 	for began := time.Now(); s.round < soakRounds || time.Since(began) < length; s.round++ {
 		for _, i := range s.rng.Perm(len(soakSteps)) {
 			soakSteps[i](s)
+		}
+		if end, ok := s.t.Deadline(); ok && time.Until(end) < soakReserve {
+			s.t.Fatalf("there was time for %d rounds only: raise -timeout", s.round)
 		}
 		wal := s.walBytes() // before a collection makes it short
 		s.avfs("prune", "--keep-last", "10", "--keep-hourly", "0", "--keep-daily", "0")
