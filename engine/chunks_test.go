@@ -33,8 +33,8 @@ func testContents() map[string][]byte {
 	}
 }
 
-// TestChunkRecord changes every bit of a record, cuts it off everywhere, and puts it in
-// the place of another. No read may take it.
+// TestChunkRecord changes each bit of a record, in a long one of some 500 of its bytes,
+// cuts it off there, and puts it in the place of another. No read may take it.
 func TestChunkRecord(t *testing.T) {
 	for name, data := range testContents() {
 		ref, rec, c := testChunk(data)

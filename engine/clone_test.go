@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"context"
 	"math/rand/v2"
+	"sync"
 	"testing"
 
 	"github.com/agentvfs/avfs/engine"
@@ -197,24 +198,30 @@ func TestCloneQuota(t *testing.T) {
 // hookedDB runs something before it is read, or written to, next.
 type hookedDB struct {
 	kv.Store
+	mu                       sync.Mutex // guards the hooks once calls run in parallel
 	beforeView, beforeUpdate func()
+}
+
+// take takes a hook away and runs it.
+func (d *hookedDB) take(hook *func()) {
+	d.mu.Lock()
+	run := *hook
+	*hook = nil
+	d.mu.Unlock()
+	if run != nil {
+		run()
+	}
 }
 
 func (d *hookedDB) Unwrap() kv.Store { return d.Store }
 
 func (d *hookedDB) View(ctx context.Context, fn func(kv.Reader) error) error {
-	if run := d.beforeView; run != nil {
-		d.beforeView = nil
-		run()
-	}
+	d.take(&d.beforeView)
 	return d.Store.View(ctx, fn)
 }
 
 func (d *hookedDB) Update(ctx context.Context, mode kv.Mode, fn func(kv.Writer) error) error {
-	if run := d.beforeUpdate; run != nil {
-		d.beforeUpdate = nil
-		run()
-	}
+	d.take(&d.beforeUpdate)
 	return d.Store.Update(ctx, mode, fn)
 }
 

@@ -493,6 +493,7 @@ func (c *commit) thaw(ctx context.Context, err error) {
 	maps.Copy(v.shared, c.shared)
 	if ctx.Err() == nil { // a caller that gave up says nothing about the store
 		v.failed = err
+		v.failures++
 	}
 	v.s.space.refresh() // so that the next write learns of a full disk
 	v.arm()
@@ -508,7 +509,7 @@ func (v *Vault) commitInBackground() {
 	needed := !v.closed && (v.generation != v.committed.Load() || !v.doomed.empty())
 	v.mu.RUnlock()
 	if needed {
-		_ = v.commitLocked(ctx, commitRequest{}) // kept in v.failed
+		_ = v.commitLocked(ctx, commitRequest{spill: v.hastened.Load()}) // the error is kept in v.failed
 	}
 }
 

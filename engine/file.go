@@ -315,6 +315,14 @@ func (h *File) Flush(ctx context.Context) error {
 // files.
 const roomyBytes = 1 << 30
 
+// Failed returns why the last commit failed and how many have so far; nil if the last
+// one did not fail.
+func (v *Vault) Failed() (failures uint64, err error) {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return v.failures, v.failed
+}
+
 // Untroubled reports whether Flush has nothing to report of any file, nor can be
 // expected to soon: the last commit succeeded, and the disk has 1 GiB more than what is
 // pending needs. A write that finds less room later is itself refused.

@@ -2,6 +2,8 @@ package engine_test
 
 import (
 	"bytes"
+	"errors"
+	"strings"
 	"testing"
 	"time"
 
@@ -34,18 +36,18 @@ func TestReadBesideCommits(t *testing.T) {
 		must(t, err)
 		must(t, h.Sync(t.Context()))
 		wantContent(t, h, 0, before)
-		db.beforeView = func() {
+		var replaced error
+		db.beforeView = func() { // on any goroutine
 			_, err := h.WriteAt(t.Context(), after, 0)
-			must(t, err)
-			must(t, h.Sync(t.Context()))
-			put(t, v, "other", "so that there is something to commit")
-			must(t, h.Sync(t.Context()))
-			keys, _ := rowsOf(t, db, table(t, "chunks"))
-			if len(keys) != chunks+1 {
-				t.Errorf("%d chunks are stored; what was replaced is still there", len(keys))
-			}
+			synced := h.Sync(t.Context())
+			_, other := v.WriteFile(t.Context(), "other", strings.NewReader("so that there is something to commit"), nil)
+			replaced = errors.Join(err, synced, other, h.Sync(t.Context()))
 		}
 		wantContent(t, h, 0, after)
+		must(t, replaced)
+		if keys, _ := rowsOf(t, db, table(t, "chunks")); len(keys) != chunks+1 {
+			t.Errorf("%d chunks are stored; what was replaced is still there", len(keys))
+		}
 		if db.beforeView != nil {
 			t.Error("the read fetched nothing")
 		}
@@ -92,6 +94,26 @@ func TestCommitBesideWriter(t *testing.T) {
 		}
 	}
 	wantContent(t, h, 0, data)
+	must(t, h.Close())
+}
+
+// TestHastenedCommitSpills has an unlinked open file hold most of what may be pending. A
+// commit that is hastened must store that too, or the next write would hasten another.
+func TestHastenedCommitSpills(t *testing.T) {
+	_, v, db := newVault(t, &engine.Options{CommitInterval: time.Hour, DirtyBytes: 4 << 20})
+	h := openAt(t, v, "file")
+	must(t, v.Unlink(t.Context(), engine.RootIno, "file"))
+	_, err := h.WriteAt(t.Context(), noise(8, 3<<20), 0)
+	must(t, err)
+	put(t, v, "other", "content")
+	for end := time.Now().Add(10 * time.Second); ; time.Sleep(time.Millisecond) {
+		if keys, _ := rowsOf(t, db, table(t, "chunks")); len(keys) >= 3<<20/engine.ChunkSize {
+			break
+		}
+		if time.Now().After(end) {
+			t.Fatal("the content is not stored")
+		}
+	}
 	must(t, h.Close())
 }
 

@@ -226,6 +226,7 @@ func (r *repairer) healChunk(ctx context.Context, ref chunkRef, data []byte, whe
 		return c.prove(now, ref) == nil
 	})
 	if healed {
+		c.keep(ref, data)
 		r.did(fmt.Sprintf("chunk %d was damaged", ref.id), "its content was found %s", where)
 	}
 	return err
@@ -234,7 +235,7 @@ func (r *repairer) healChunk(ctx context.Context, ref chunkRef, data []byte, whe
 // findContent looks where no long search is needed; nil if it is not there.
 func (r *repairer) findContent(ctx context.Context, ref chunkRef) (data []byte, where string, err error) {
 	c := r.s.chunks
-	if known := c.known(ref); known != nil {
+	if known := c.known(ref); known != nil && ref.describes(known) == nil {
 		return known, "in memory", nil
 	}
 	err = c.kv.View(ctx, func(tx kv.Reader) error {

@@ -47,8 +47,8 @@ type Options struct {
 	// CommitInterval is how long a change may wait for a relaxed commit; 0
 	// is one second, negative turns the timer off.
 	CommitInterval time.Duration
-	// DirtyBytes is how much unsaved file content, in bytes, starts a
-	// commit; 0 is 32 MiB.
+	// DirtyBytes is how much unsaved file content, in bytes, makes writers
+	// wait for a commit; one begins at half of it. 0 is 32 MiB.
 	DirtyBytes int64
 	// CacheBytes bounds the cached nodes and chunks, each, in bytes; 0 is 32 MiB.
 	CacheBytes int64

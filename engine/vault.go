@@ -26,6 +26,7 @@ type Vault struct {
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably
+	hastened  atomic.Bool   // the timer has run out before its time; until the next commit begins
 
 	mu         sync.RWMutex // guards what follows
 	rec        vaultRecord  // as persisted; written under commitMu and mu, read under either
@@ -47,8 +48,8 @@ type Vault struct {
 	watchers   []*Watcher
 	notes      *notes // of the step under way; nil where nobody is to be told
 	timer      *time.Timer
-	hastened   atomic.Bool // the timer has run out before its time, until the next commit begins
-	failed     error       // why the last commit failed; nil after a good one
+	failed     error  // why the last commit failed; nil after a good one
+	failures   uint64 // how many commits have failed
 	closed     bool
 }
 
@@ -158,14 +159,15 @@ func (v *Vault) arm() {
 	}
 }
 
-// hasten has the next relaxed commit begin now.
+// hasten has the next relaxed commit begin now, and take the content of unlinked open
+// files too, which would keep the reason to hasten. One that failed is not hurried.
 func (v *Vault) hasten() {
 	if v.hastened.Load() || v.s.opts.CommitInterval <= 0 {
 		return
 	}
 	v.mu.Lock()
 	defer v.mu.Unlock()
-	if v.generation == v.committed.Load() || v.closed || v.hastened.Swap(true) {
+	if v.generation == v.committed.Load() || v.closed || v.failed != nil || v.hastened.Swap(true) {
 		return
 	}
 	v.stopTimer()
