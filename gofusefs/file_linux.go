@@ -33,11 +33,14 @@ func openMode(flags uint32) engine.OpenMode {
 
 // opened gives the kernel a handle. It keeps the content that it has of the file,
 // because it is told of every change. It need not ask at a close that has nothing to
-// report: to a reader none has, to a writer only in trouble.
+// report: to a reader none has, to a writer only in trouble. A commit that fails later
+// makes the next write fail instead, once.
 func (b *vaultFS) opened(out *fuse.OpenOut, file *engine.File, mode engine.OpenMode) {
-	out.Fh = b.handles.add(&handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0, writes: mode&engine.OpenWrite != 0})
+	writes := mode&engine.OpenWrite != 0
+	h := &handle{ino: file.Ino(), file: file, append: mode&engine.OpenAppend != 0, writes: writes, quiet: !writes || b.v.Untroubled()}
+	out.Fh = b.handles.add(h)
 	out.OpenFlags = fuse.FOPEN_KEEP_CACHE
-	if mode&engine.OpenWrite == 0 || b.v.Untroubled() {
+	if h.quiet {
 		out.OpenFlags |= fuse.FOPEN_NOFLUSH
 	}
 }
@@ -147,10 +150,16 @@ func (b *vaultFS) writeTo(h *handle, in *fuse.WriteIn, p []byte) (int, error) {
 	if err := b.dropForWrite(h, in.WriteFlags); err != nil {
 		return 0, err
 	}
+	mapped := in.WriteFlags&fuse.WRITE_CACHE != 0
+	if h.quiet && !mapped {
+		if nth, err := b.v.Failed(); err != nil && h.told.Swap(nth) != nth {
+			return 0, err
+		}
+	}
 	switch {
 	case !h.append:
 		return h.file.WriteAt(b.own, p, int64(in.Offset))
-	case in.WriteFlags&fuse.WRITE_CACHE != 0:
+	case mapped:
 		return b.writePage(h, p, int64(in.Offset))
 	default:
 		return b.appendTo(h, p, int64(in.Offset))

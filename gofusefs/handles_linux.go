@@ -14,6 +14,8 @@ type handle struct {
 	file   *engine.File
 	append bool          // opened with O_APPEND
 	writes bool          // opened for writing
+	quiet  bool          // the kernel does not ask at its close; see opened
+	told   atomic.Uint64 // the failure of a commit that a write has reported
 	caps   atomic.Uint64 // what vaultFS.caps was, plus one, when there were none; see dropForWrite
 }
 

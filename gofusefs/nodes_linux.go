@@ -123,7 +123,7 @@ func (b *vaultFS) removing(dir engine.Ino, name string, fn func() error) error {
 	if file == nil {
 		return err
 	}
-	if err == nil && b.nodes.keep(file) {
+	if a, serr := file.Stat(b.own); err == nil && serr == nil && a.Nlink == 0 && b.nodes.keep(file) {
 		return nil
 	}
 	b.svc.Fault(file.Close())

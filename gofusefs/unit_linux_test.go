@@ -371,6 +371,13 @@ func TestCloseAsks(t *testing.T) {
 	if _, err := v.Commit(t.Context(), false); err == nil {
 		t.Fatal("the commit did not fail")
 	}
+	write := &fuse.WriteIn{InHeader: fuse.InHeader{NodeId: made.NodeId}, Fh: made.Fh}
+	if n, status := b.Write(nil, write, []byte("a")); n != 0 || status != fuse.EIO {
+		t.Errorf("the write after the failure: %d bytes, %v", n, status)
+	}
+	if n, status := b.Write(nil, write, []byte("a")); n != 1 || !status.Ok() {
+		t.Errorf("the write after that: %d bytes, %v", n, status)
+	}
 	if _, asks := opened(unix.O_RDONLY); asks {
 		t.Error("a reader's close is asked for")
 	}
