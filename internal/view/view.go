@@ -128,8 +128,19 @@ func (w *View) serve() {
 		}
 	}
 	w.removePoint()
-	w.err = err
+	w.err = errors.Join(err, w.untold())
 	close(w.done)
+}
+
+// untold is what a Flush that was given up has found, and nobody was told of.
+func (w *View) untold() error {
+	select {
+	case w.flushing <- struct{}{}:
+		defer func() { <-w.flushing }()
+		return w.lost
+	default: // a Flush is under way and tells it
+		return nil
+	}
 }
 
 // awaitUsable returns once a stat of the mount point has reached our server.
