@@ -387,6 +387,9 @@ func report(env *Envelope, hold *workspace.Exec) error {
 // insideDir is the directory cwd below the mount point. Links are resolved, and
 // must not lead out.
 func insideDir(mountpoint, cwd string) (string, error) {
+	if !filepath.IsAbs(mountpoint) { // an empty one would be the caller's own directory
+		return "", &engine.Error{Kind: engine.Internal, Op: "working directory", Err: fmt.Errorf("the mount point %q is no absolute path", mountpoint)}
+	}
 	top, err := filepath.EvalSymlinks(mountpoint)
 	if err != nil {
 		return "", err
