@@ -71,10 +71,20 @@ func (k *kin) ask(list []Leftover) []Leftover {
 	return k.signalAll(list, unix.SIGTERM)
 }
 
-// kill sends SIGKILL to the leader and all descendants.
+// killSweeps bounds how often kill looks again at a time.
+const killSweeps = 20
+
+// kill sends SIGKILL to the leader and all descendants. While it finds some that were
+// not there before it goes on at once, as what forks would win any pause.
 func (k *kin) kill(list []Leftover) []Leftover {
-	list = k.signalAll(list, unix.SIGKILL)
-	k.killGroup()
+	for range killSweeps {
+		before := len(list)
+		list = k.signalAll(list, unix.SIGKILL)
+		k.killGroup()
+		if len(list) == before {
+			break
+		}
+	}
 	return list
 }
 

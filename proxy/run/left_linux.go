@@ -30,13 +30,15 @@ func (k *kin) command(proc *os.Process) Command {
 // cgroup and of its session, whatever has id as its IDVar in the environment, and
 // the descendants and session mates of those. c is what Spec.Started was told, nil
 // where that is not known. Only processes of this process's own user are ended, and
-// none of its own session. It fails if something is alive after two seconds.
+// none of its own session. It fails if something is alive after two seconds, or twenty
+// while new processes appear.
 func End(id string, c *Command) error {
 	l := &left{marker: IDVar + "=" + id, command: c}
 	if c != nil {
 		l.group = ownedGroup(c.Cgroup)
 	}
-	pause := killPause
+	pause, seen := killPause, map[int]bool{}
+	last := time.Now().Add(forkLimit)
 	for end := time.Now().Add(killLimit); ; pause = min(2*pause, pollMax) {
 		list, err := l.find()
 		if err != nil {
@@ -49,6 +51,15 @@ func End(id string, c *Command) error {
 			return &Error{Op: "end", Path: commandOf(list[0].pid), Err: fmt.Errorf("%d processes do not end", len(list))}
 		}
 		l.kill(list)
+		fresh := false // what forks would win any pause
+		for _, p := range list {
+			fresh = fresh || !seen[p.pid]
+			seen[p.pid] = true
+		}
+		if now := time.Now(); fresh && now.Before(last) {
+			end = now.Add(killLimit)
+			continue
+		}
 		time.Sleep(pause)
 	}
 }

@@ -12,6 +12,7 @@ import (
 const (
 	restGrace = 200 * time.Millisecond // for descendants that outlive the leader, after SIGTERM
 	killLimit = 2 * time.Second        // how long SIGKILL may take to work before a process counts as leaked
+	forkLimit = 10 * killLimit         // the same while new processes appear
 	killPause = 5 * time.Millisecond
 	pollFirst = 500 * time.Microsecond
 	pollMax   = 20 * time.Millisecond
@@ -191,8 +192,13 @@ func (t *task) stop(grace time.Duration) {
 // it is looked for is found the next time.
 func (t *task) kill() {
 	pause := killPause
+	last := time.Now().Add(forkLimit)
 	for end := time.Now().Add(killLimit); time.Now().Before(end); pause = min(2*pause, pollMax) {
+		before := len(t.res.Killed)
 		t.res.Killed = t.kin.kill(t.res.Killed)
+		if now := time.Now(); len(t.res.Killed) > before && now.Before(last) {
+			end = now.Add(killLimit)
+		}
 		if t.await(pause, t.ended, t.gone) {
 			return
 		}
