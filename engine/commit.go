@@ -169,6 +169,7 @@ func (v *Vault) freeze(req commitRequest) *commit {
 		}
 		f.frozen, f.dirty = f.dirty, map[int64]*page{}
 	}
+	v.s.untaken.Store(v.s.dirty.Load())
 	sort.Slice(c.pages, func(i, j int) bool {
 		return bytes.Compare(c.pages[i].key, c.pages[j].key) < 0
 	})
@@ -509,7 +510,7 @@ func (v *Vault) commitInBackground() {
 	needed := !v.closed && (v.generation != v.committed.Load() || !v.doomed.empty())
 	v.mu.RUnlock()
 	if needed {
-		_ = v.commitLocked(ctx, commitRequest{spill: v.hastened.Load()}) // the error is kept in v.failed
+		_ = v.commitLocked(ctx, commitRequest{}) // kept in v.failed
 	}
 }
 

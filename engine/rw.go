@@ -194,7 +194,7 @@ func (h *File) WriteAt(ctx context.Context, p []byte, off int64) (int, error) {
 const maxPending = 500_000
 
 // room makes room for more growth: a full disk refuses it, and past the bounds on
-// unsaved content and pending changes the writer commits first. At half of the bound
+// unsaved content and pending changes the writer commits first. With half of the bound
 // on content a commit begins beside the writer. It is called without locks.
 func (v *Vault) room(ctx context.Context) error {
 	dirty := v.s.dirty.Load()
@@ -204,7 +204,7 @@ func (v *Vault) room(ctx context.Context) error {
 	v.mu.RLock()
 	pending := v.generation - v.committed.Load()
 	v.mu.RUnlock()
-	if dirty >= v.s.opts.DirtyBytes/2 {
+	if v.s.grown(dirty) >= v.s.opts.DirtyBytes/2 {
 		v.hasten()
 	}
 	if dirty < v.s.opts.DirtyBytes && pending < maxPending {

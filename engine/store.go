@@ -100,6 +100,7 @@ type Store struct {
 	collectedBytes atomic.Int64 // of the store after the last GC; kept with the ids
 
 	dirty   atomic.Int64 // bytes of unsaved content over all vaults
+	untaken atomic.Int64 // of dirty, what the last commit to begin did not take; see grown
 	buffers sync.Pool    // of *[]byte with copyBytes bytes
 	space   spaceGuard
 

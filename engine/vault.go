@@ -159,8 +159,18 @@ func (v *Vault) arm() {
 	}
 }
 
-// hasten has the next relaxed commit begin now, and take the content of unlinked open
-// files too, which would keep the reason to hasten. One that failed is not hurried.
+// grown is how many of the dirty bytes have come since a commit last took what it takes.
+// What it leaves, of unlinked open files and of other vaults, is no reason for another.
+func (s *Store) grown(dirty int64) int64 {
+	left := s.untaken.Load()
+	if dirty < left {
+		s.untaken.CompareAndSwap(left, dirty)
+		return 0
+	}
+	return dirty - left
+}
+
+// hasten has the next relaxed commit begin now. One that failed is not hurried.
 func (v *Vault) hasten() {
 	if v.hastened.Load() || v.s.opts.CommitInterval <= 0 {
 		return
