@@ -45,6 +45,7 @@ const (
 	VaultExists        Kind = "VaultExists"
 	CheckpointNotFound Kind = "CheckpointNotFound"
 	CheckpointExists   Kind = "CheckpointExists"
+	EventNotFound      Kind = "EventNotFound"
 	NothingToUndo      Kind = "NothingToUndo"
 	Drift              Kind = "Drift"
 	NotStore           Kind = "NotStore"
@@ -92,7 +93,7 @@ func (e *Error) Unwrap() error { return e.Err }
 func (e *Error) Is(target error) bool {
 	switch target {
 	case fs.ErrNotExist:
-		return e.Kind == NotFound || e.Kind == VaultNotFound || e.Kind == CheckpointNotFound
+		return e.Kind == NotFound || e.Kind == VaultNotFound || e.Kind == CheckpointNotFound || e.Kind == EventNotFound
 	case fs.ErrExist:
 		return e.Kind == Exists || e.Kind == VaultExists || e.Kind == CheckpointExists
 	case fs.ErrPermission:
@@ -135,6 +136,7 @@ var kindTexts = map[Kind]string{
 	VaultExists:        "a vault of this name exists",
 	CheckpointNotFound: "no such checkpoint",
 	CheckpointExists:   "a checkpoint of this name exists",
+	EventNotFound:      "no such event",
 	NothingToUndo:      "nothing to undo",
 	Drift:              "files changed since",
 	NotStore:           "not an avfs store",

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"strconv"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -124,6 +125,32 @@ func (v *Vault) Timeline(ctx context.Context, limit int) ([]Event, error) {
 		return nil, wrap(err, "read timeline", v.Name())
 	}
 	return events, nil
+}
+
+// FindEvent finds an event of the timeline by its number, or by its id, which an exec
+// has; by id the newest one. An event that retention has dropped is EventNotFound.
+// By number it costs one read, by id one for each newer event.
+func (v *Vault) FindEvent(ctx context.Context, idOrSeq string) (Event, error) {
+	ev, ok := Event{}, false
+	err := v.s.kv.View(ctx, func(tx kv.Reader) (err error) {
+		ev, ok = Event{}, false
+		if seq, perr := strconv.ParseUint(idOrSeq, 10, 64); perr == nil {
+			ok, err = getJSON(tx, tableTimeline, eventKey(v.id, seq), &ev)
+			return err
+		}
+		return eachEvent(tx, v.id, func(e Event) error {
+			// The id of a restore is that of the checkpoint.
+			if ok = idOrSeq != "" && e.ID == idOrSeq && e.Cause != CauseRestore; ok {
+				ev = e
+				return kv.Stop
+			}
+			return nil
+		})
+	})
+	if err == nil && !ok {
+		err = fail(EventNotFound, "", "")
+	}
+	return ev, wrap(err, "find event", idOrSeq)
 }
 
 // eventKey orders the events of a vault from the newest to the oldest, so that

@@ -63,6 +63,8 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		return a.vaultHint(f, err)
 	case engine.CheckpointNotFound:
 		return "list them with: avfs checkpoint list"
+	case engine.EventNotFound:
+		return "list the events with: avfs log"
 	case engine.Locked:
 		return "wait for the other process, or end it; an owner in the background ends with: avfs serve --stop"
 	case engine.Corrupt:

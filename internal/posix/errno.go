@@ -57,7 +57,7 @@ func CodeOf(err error) Code {
 	switch kind {
 	case "":
 		return ""
-	case engine.NotFound, engine.VaultNotFound, engine.CheckpointNotFound:
+	case engine.NotFound, engine.VaultNotFound, engine.CheckpointNotFound, engine.EventNotFound:
 		return ENOENT
 	case engine.Exists, engine.VaultExists, engine.CheckpointExists:
 		return EEXIST
