@@ -64,6 +64,14 @@ func (v *Vault) pinSaved() (vaultRecord, error) {
 // Unpin takes one Pin of root back.
 func (v *Vault) Unpin(root Root) { v.s.unpin(root) }
 
+// Hold keeps root, with everything that it refers to, until release is called or the
+// store is closed. It does not ask whether it is there still: the caller makes sure,
+// after the call, that what it got root from is.
+func (s *Store) Hold(root Root) (release func()) {
+	s.pin(root)
+	return func() { s.unpin(root) }
+}
+
 // Root is the state's root.
 func (p *Snapshot) Root() Root { return Root{p.w.root} }
 

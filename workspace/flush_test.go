@@ -180,7 +180,7 @@ func TestFlushedBefore(t *testing.T) {
 	want("restore", 6, "b")
 	inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v"}, workspace.Streams{})
 	want("undo of the restore", 7, "b c d e f g h import")
-	d := inV(t, w, workspace.OpForkDiff, workspace.ForkDiffRequest{Vault: "fork"}, workspace.Streams{})
+	d := inV(t, w, workspace.OpDiff, workspace.DiffRequest{Vault: "fork", From: "base"}, workspace.Streams{})
 	if d.Total != 1 || p.count.Load() != 8 {
 		t.Errorf("the fork has %d changes after %d flushes, want 1 after 8", d.Total, p.count.Load())
 	}

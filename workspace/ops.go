@@ -8,6 +8,7 @@ func operations() map[string]handler {
 	maps.Copy(all, vaultOps())
 	maps.Copy(all, fileOps())
 	maps.Copy(all, historyOps())
+	maps.Copy(all, diffOps())
 	maps.Copy(all, moveOps())
 	maps.Copy(all, runOps())
 	maps.Copy(all, careOps())

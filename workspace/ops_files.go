@@ -63,40 +63,6 @@ type tree interface {
 	Walk(ctx context.Context, p string, fn func(path string, a engine.Attr) error) error
 }
 
-// at finds the state that a request names: the present one, or a checkpoint's.
-func (o *Owner) at(ctx context.Context, vault, checkpoint string) (tree, error) {
-	v, err := o.vault(ctx, vault)
-	if err != nil || checkpoint == "" {
-		return v, err
-	}
-	cp, err := v.FindCheckpoint(ctx, checkpoint)
-	if err != nil {
-		return nil, err
-	}
-	return o.store.Snapshot(cp.Root), nil
-}
-
-// lookIn finds the state that a path of a reading request is in, and the path
-// there. With past, PATH@CHECKPOINT is PATH in that checkpoint where nothing has
-// that very name.
-func (o *Owner) lookIn(ctx context.Context, t tree, vault string, past bool, name Path) (tree, string, error) {
-	p := string(name)
-	i := strings.LastIndexByte(p, '@')
-	if !past || i < 0 || i == len(p)-1 {
-		return t, p, nil
-	}
-	_, err := t.Resolve(ctx, p, false)
-	if engine.KindOf(err) != engine.NotFound {
-		return t, p, nil // what is wrong with it shows when it is used
-	}
-	old, cerr := o.at(ctx, vault, p[i+1:])
-	if engine.KindOf(cerr) == engine.CheckpointNotFound {
-		return nil, "", &engine.Error{Kind: engine.NotFound, Op: "find", Path: p,
-			Err: fmt.Errorf("no such file or directory, and no checkpoint %s of %s", p[i+1:], p[:i])}
-	}
-	return old, p[:i], cerr
-}
-
 func entry(ctx context.Context, t tree, p string, a engine.Attr) (Entry, error) {
 	e := Entry{
 		Type: typeNames[a.Mode&engine.TypeMask], Mode: fmt.Sprintf("%04o", a.Mode&0o7777), Size: a.Size, Blocks: a.Blocks,
@@ -116,11 +82,11 @@ func entry(ctx context.Context, t tree, p string, a engine.Attr) (Entry, error) 
 	return e, nil
 }
 
-// PathRequest names paths in a vault, or in one of its checkpoints.
+// PathRequest names paths in a vault, or in one of its states.
 type PathRequest struct {
 	Vault      string `json:"vault"`
-	Checkpoint string `json:"checkpoint,omitempty"`
-	Past       bool   `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
+	Checkpoint string `json:"checkpoint,omitempty"` // a state; empty is the present one
+	Past       bool   `json:"past,omitempty"`       // a path may be PATH@STATE, unless it exists as it is
 	Paths      []Path `json:"paths"`
 	Recursive  bool   `json:"recursive,omitempty"`
 	Parents    bool   `json:"parents,omitempty"`
@@ -133,13 +99,14 @@ type PathRequest struct {
 // OpList lists directories, sorted by name; a path that is no directory lists
 // itself.
 var OpList = Op[PathRequest, []Entry]{Name: "fs.list", Run: func(ctx context.Context, o *Owner, req PathRequest, _ Streams) ([]Entry, error) {
-	t, err := o.at(ctx, req.Vault, req.Checkpoint)
+	l, err := o.at(ctx, req.Vault, req.Checkpoint, req.Past)
 	if err != nil {
 		return nil, err
 	}
+	defer l.close()
 	list := []Entry{}
 	for _, p := range req.Paths {
-		in, p, err := o.lookIn(ctx, t, req.Vault, req.Past, p)
+		in, p, err := l.find(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -176,13 +143,14 @@ func appendList(ctx context.Context, t tree, list []Entry, p string) ([]Entry, e
 
 // OpStat describes paths; links are not followed unless asked.
 var OpStat = Op[PathRequest, []Entry]{Name: "fs.stat", Run: func(ctx context.Context, o *Owner, req PathRequest, _ Streams) ([]Entry, error) {
-	t, err := o.at(ctx, req.Vault, req.Checkpoint)
+	l, err := o.at(ctx, req.Vault, req.Checkpoint, req.Past)
 	if err != nil {
 		return nil, err
 	}
+	defer l.close()
 	list := []Entry{}
 	for _, p := range req.Paths {
-		in, p, err := o.lookIn(ctx, t, req.Vault, req.Past, p)
+		in, p, err := l.find(ctx, p)
 		if err != nil {
 			return nil, err
 		}
@@ -201,13 +169,14 @@ var OpStat = Op[PathRequest, []Entry]{Name: "fs.stat", Run: func(ctx context.Con
 
 // OpTree lists paths with everything below them, a directory before its entries.
 var OpTree = Op[PathRequest, []Entry]{Name: "fs.tree", Run: func(ctx context.Context, o *Owner, req PathRequest, _ Streams) ([]Entry, error) {
-	t, err := o.at(ctx, req.Vault, req.Checkpoint)
+	l, err := o.at(ctx, req.Vault, req.Checkpoint, req.Past)
 	if err != nil {
 		return nil, err
 	}
+	defer l.close()
 	list := []Entry{}
 	for _, top := range req.Paths {
-		t, top, err := o.lookIn(ctx, t, req.Vault, req.Past, top)
+		t, top, err := l.find(ctx, top)
 		if err != nil {
 			return nil, err
 		}
@@ -237,12 +206,13 @@ var OpTree = Op[PathRequest, []Entry]{Name: "fs.tree", Run: func(ctx context.Con
 
 // OpRead writes the content of files to the output stream, one after the other.
 var OpRead = Op[PathRequest, Nothing]{Name: "fs.read", Run: func(ctx context.Context, o *Owner, req PathRequest, s Streams) (Nothing, error) {
-	t, err := o.at(ctx, req.Vault, req.Checkpoint)
+	l, err := o.at(ctx, req.Vault, req.Checkpoint, req.Past)
 	if err != nil {
 		return Nothing{}, err
 	}
+	defer l.close()
 	for _, p := range req.Paths {
-		in, p, err := o.lookIn(ctx, t, req.Vault, req.Past, p)
+		in, p, err := l.find(ctx, p)
 		if err != nil {
 			return Nothing{}, err
 		}

@@ -13,11 +13,11 @@ import (
 // GrepRequest asks for the lines that match a regular expression (RE2).
 type GrepRequest struct {
 	Vault      string `json:"vault"`
-	Checkpoint string `json:"checkpoint,omitempty"`
+	Checkpoint string `json:"checkpoint,omitempty"` // a state; empty is the present one
 	Pattern    string `json:"pattern"`
 	Fixed      bool   `json:"fixed,omitempty"` // the pattern is a plain text
 	IgnoreCase bool   `json:"ignore_case,omitempty"`
-	Past       bool   `json:"past,omitempty"` // a path may be PATH@CHECKPOINT, unless it exists as it is
+	Past       bool   `json:"past,omitempty"` // a path may be PATH@STATE, unless it exists as it is
 	Paths      []Path `json:"paths"`
 }
 
@@ -43,13 +43,14 @@ var OpGrep = Op[GrepRequest, []GrepMatch]{Name: "fs.grep", Run: func(ctx context
 	if err != nil {
 		return nil, &engine.Error{Kind: engine.Invalid, Op: "grep", Path: req.Pattern, Err: err}
 	}
-	t, err := o.at(ctx, req.Vault, req.Checkpoint)
+	l, err := o.at(ctx, req.Vault, req.Checkpoint, req.Past)
 	if err != nil {
 		return nil, err
 	}
+	defer l.close()
 	matches := []GrepMatch{}
 	for _, top := range req.Paths {
-		t, top, err := o.lookIn(ctx, t, req.Vault, req.Past, top)
+		t, top, err := l.find(ctx, top)
 		if err != nil {
 			return nil, err
 		}

@@ -81,7 +81,7 @@ const (
 func groups() []kong.Group {
 	return []kong.Group{
 		{Key: groupVaults, Title: "Vaults"},
-		{Key: groupFiles, Title: "Files (PATH@CHECKPOINT reads the past)"},
+		{Key: groupFiles, Title: "Files (PATH@STATE reads the past)"},
 		{Key: groupMove, Title: "Moving"},
 		{Key: groupHistory, Title: "History"},
 		{Key: groupRun, Title: "Running"},
