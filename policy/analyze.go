@@ -20,14 +20,15 @@ const (
 
 // analyzer collects the items of one command.
 type analyzer struct {
-	items      []item
-	full       bool
-	gitKeys    []string            // risky keys of the repository's own configuration
-	gitAliases map[string]string   // aliases of that configuration
-	poisoned   map[string]bool     // variables that a function or a trap may change at any time
-	funcs      map[string]funcInfo // functions that the script defines
-	words      int                 // words of all items so far
-	work       int                 // bytes of code that were parsed so far
+	items    []item
+	full     bool
+	facts    Facts                  // what the vault holds; nil where nobody looked
+	repos    map[string]*Repository // answers of facts, by directory
+	start    place                  // where the command starts
+	poisoned map[string]bool        // variables that a function or a trap may change at any time
+	funcs    map[string]funcInfo    // functions that the script defines
+	words    int                    // words of all items so far
+	work     int                    // bytes of code that were parsed so far
 }
 
 // funcInfo is what is known of a function.
@@ -54,8 +55,8 @@ func analyze(c Command) []item {
 
 // takeApart does the work of analyze.
 func takeApart(c Command) []item {
-	a := &analyzer{gitKeys: GitConfigRisk(c.GitConfig), gitAliases: gitAliases(c.GitConfig)}
 	loc := locator{cwd: place{kind: placeVault, path: path.Clean("/" + c.Cwd)}}
+	a := &analyzer{facts: c.Facts, start: loc.cwd}
 	if c.Mount != "" {
 		loc.mount = path.Clean(c.Mount)
 	}

@@ -1,7 +1,7 @@
 // Package policy decides whether a command may run, and says why.
 //
-// It is pure: a decision depends on the command and the rules alone. It reads no
-// file, looks up no name, asks no clock and runs nothing, so that the same
+// It is pure: a decision depends on the command, the rules and the facts that the
+// caller hands over. It reads no file, looks up no name, asks no clock and runs nothing, so that the same
 // question always has the same answer and `avfs policy check` shows exactly what
 // an execution would be told.
 //
@@ -19,6 +19,23 @@
 // that is no shell, input past the limits) gets the policy's opaque action, which
 // is never allow. A rule that may match, because one of the words it looks at is
 // only known at run time, lifts the answer as far as the opaque action does.
+//
+// # Repositories
+//
+// git runs programs that a repository's own configuration names, and an agent can
+// write that configuration. The caller may hand over [Facts] about the vault; a git
+// command is then judged by the repository that it will work in, whichever way the
+// command leads there (cd, -C, --git-dir). A setting that makes the subcommand run a
+// program needs approval, and the reason names the key: core.fsmonitor for what
+// refreshes the index, credential.helper for what talks to others, and so on.
+// Settings that only show or edit text (core.pager = less) and git-lfs are known.
+// Hooks are code of the project like its makefile, and many repositories have them:
+// a subcommand that is meant to change something runs them behind a checkpoint
+// (`git commit` with pre-commit), and one that only reads asks (`git status` with
+// post-index-change). Samples and files that cannot be executed are no hooks.
+// What is not looked at: repositories outside the vault, which are never simply
+// allowed; submodules that no .gitmodules and no .git/modules knows; other programs
+// that run git on their own.
 //
 // # What it is not
 //

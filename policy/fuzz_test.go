@@ -65,7 +65,9 @@ func FuzzDecide(f *testing.F) {
 		if behind := p.Decide(Command{Shell: "rm -rf /;\n" + s}); !behind.Action.StricterThan(AllowWithCheckpoint) {
 			t.Fatalf("%q: in front of it rm -rf / is %s", s, behind.Action)
 		}
-		GitConfigRisk([]byte(s))
+		for _, c := range []Command{{Argv: []string{"git", "status"}, Cwd: cwd, Facts: repoFacts(s)}, {Shell: s, Facts: repoFacts(s)}} {
+			checkDecision(t, s, p.Decide(c))
+		}
 	})
 }
 

@@ -10,18 +10,16 @@ import (
 func (w *walker) git(it *item, in input) {
 	pos := it.positionals()
 	w.a.add(*it)
-	if len(w.a.gitKeys) > 0 {
-		w.a.floor(RequireApproval, "git-config", w.via, it.display(),
-			"the repository's git configuration names programs that git would run: "+strings.Join(w.a.gitKeys, ", "))
-	}
+	g := readGitCall(it, pos)
+	w.gitFacts(it, g)
 	w.gitGlobals(it, it.args[:pos.start])
 	if pos.start >= len(it.args) {
 		return
 	}
 	sub := it.args[pos.start].text
 	rest := it.args[pos.start+1:]
-	if alias, ok := w.a.gitAliases[strings.ToLower(sub)]; ok && w.depth < maxDepth {
-		w.gitAlias(sub, alias, rest)
+	if alias, ok := w.aliasesOf(g)[strings.ToLower(sub)]; ok && w.depth < maxDepth {
+		w.gitOwnAlias(it, sub, alias, rest)
 	}
 	switch sub {
 	case "config":
@@ -34,6 +32,51 @@ func (w *walker) git(it *item, in input) {
 		w.gitForeach(rest)
 	}
 	w.gitOptions(it, sub, rest)
+}
+
+// gitCall is what a git command says before its own arguments begin.
+type gitCall struct {
+	sub  string  // the subcommand; "?" where only the run knows it
+	dirs []token // directories to change to, in order, before git looks for its repository
+}
+
+// readGitCall reads the options that decide which repository git works in.
+func readGitCall(it *item, pos *positions) gitCall {
+	g := gitCall{}
+	var gitDir *token
+	args := it.args[:pos.start]
+	for i, t := range args {
+		s := t.certain()
+		name, value, ok := t.splitAssign()
+		switch {
+		case s == "-C" && i+1 < len(args):
+			g.dirs = append(g.dirs, args[i+1])
+		case len(s) > 2 && strings.HasPrefix(s, "-C"):
+			g.dirs = append(g.dirs, t.after(2))
+		case s == "--git-dir" && i+1 < len(args):
+			gitDir = &args[i+1]
+		case ok && name == "--git-dir":
+			gitDir = &value
+		}
+	}
+	if gitDir != nil {
+		g.dirs = append(g.dirs, *gitDir)
+	}
+	if pos.start < len(it.args) {
+		g.sub = "?"
+		if t := it.args[pos.start]; t.known() && pos.shifted == nil {
+			g.sub = t.text
+		}
+	}
+	return g
+}
+
+// gitOwnAlias judges an alias that the repository itself defines.
+func (w *walker) gitOwnAlias(it *item, name, value string, rest []token) {
+	if riskyGitKey("alias."+name, value) {
+		w.a.floor(RequireApproval, "git-config", w.via, it.display(), "the repository's own configuration makes this name run another program: alias."+name)
+	}
+	w.gitAlias(name, value, rest)
 }
 
 // gitAlias judges what an alias stands for: shell code behind "!", the words of a git
@@ -193,145 +236,4 @@ func (w *walker) gitOptions(it *item, sub string, args []token) {
 			w.softCode("git ext", strings.TrimPrefix(t.text, "ext::"))
 		}
 	}
-}
-
-// GitConfigRisk names the settings in the text of a git configuration file that
-// make git run a program or read further configuration, sorted and without
-// repetition: core.fsmonitor, filter.x.clean, alias.y and their kind. It does not
-// follow includes; it names them. A text that is no configuration has none.
-func GitConfigRisk(configText []byte) []string {
-	var risks []string
-	eachGitSetting(configText, func(key, value string) {
-		if riskyGitKey(key, value) {
-			risks = append(risks, key)
-		}
-	})
-	slices.Sort(risks)
-	return slices.Compact(risks)
-}
-
-// gitAliases returns the aliases that a configuration defines, by lower-case name.
-func gitAliases(configText []byte) map[string]string {
-	var found map[string]string
-	eachGitSetting(configText, func(key, value string) {
-		if name, ok := strings.CutPrefix(key, "alias."); ok {
-			if found == nil {
-				found = map[string]string{}
-			}
-			found[strings.ToLower(name)] = value
-		}
-	})
-	return found
-}
-
-// eachGitSetting calls fn for each setting of a configuration file. Section and key
-// are in lower case, the part between them is as written.
-func eachGitSetting(configText []byte, fn func(key, value string)) {
-	section := ""
-	text := strings.ReplaceAll(string(configText), "\\\n", "")
-	for line := range strings.SplitSeq(text, "\n") {
-		line = strings.TrimSpace(line)
-		if strings.HasPrefix(line, "[") {
-			end := sectionEnd(line)
-			section = sectionName(line[1:end])
-			line = strings.TrimSpace(strings.TrimPrefix(line[end:], "]"))
-		}
-		if line == "" || line[0] == '#' || line[0] == ';' {
-			continue
-		}
-		key, value, has := strings.Cut(line, "=")
-		if !has {
-			value = "true"
-		}
-		fn(section+"."+strings.ToLower(strings.TrimSpace(key)), unquoteGit(value))
-	}
-}
-
-// sectionEnd finds the bracket that closes a section's header.
-func sectionEnd(line string) int {
-	quoted := false
-	for i := 1; i < len(line); i++ {
-		switch {
-		case line[i] == '\\':
-			i++
-		case line[i] == '"':
-			quoted = !quoted
-		case line[i] == ']' && !quoted:
-			return i
-		}
-	}
-	return len(line)
-}
-
-// sectionName turns `filter "x"` into "filter.x".
-func sectionName(s string) string {
-	name, sub, has := strings.Cut(strings.TrimSpace(s), " ")
-	if !has {
-		return strings.ToLower(name)
-	}
-	return strings.ToLower(name) + "." + strings.Trim(strings.TrimSpace(sub), `"`)
-}
-
-// unquoteGit removes a comment and the quotes of a value.
-func unquoteGit(v string) string {
-	var b strings.Builder
-	quoted := false
-	for i := 0; i < len(v); i++ {
-		switch c := v[i]; {
-		case c == '"':
-			quoted = !quoted
-		case c == '\\' && i+1 < len(v):
-			i++
-			b.WriteByte(v[i])
-		case (c == '#' || c == ';') && !quoted:
-			return strings.TrimSpace(b.String())
-		default:
-			b.WriteByte(c)
-		}
-	}
-	return strings.TrimSpace(b.String())
-}
-
-// riskyGitKey reports whether a setting makes git run a program.
-func riskyGitKey(key, value string) bool {
-	key = strings.ToLower(key)
-	first, rest, _ := strings.Cut(key, ".")
-	last := rest[strings.LastIndexByte(rest, '.')+1:]
-	switch first + "." + last {
-	case "core.fsmonitor":
-		return !gitBool(value)
-	case "core.editor", "core.pager", "sequence.editor", "interactive.difffilter", "gpg.program":
-		return !harmlessProgram(literal(value)) && value != "gpg" && value != "gpg2"
-	case "core.hookspath", "core.sshcommand", "core.askpass", "core.gitproxy", "core.alternaterefscommand", "core.worktree",
-		"diff.external", "diff.command", "diff.textconv", "merge.driver", "mergetool.cmd", "mergetool.path", "difftool.cmd", "difftool.path",
-		"uploadpack.packobjectshook", "remote.uploadpack", "remote.receivepack", "remote.vcs", "include.path", "includeif.path",
-		"man.cmd", "man.path", "browser.cmd", "browser.path", "web.browser", "trailer.command", "trailer.cmd", "init.templatedir", "tar.command",
-		"hook.command", "guitool.cmd", "sendemail.smtpserver", "sendemail.sendmailcmd", "sendemail.tocmd", "sendemail.cccmd", "credential.usehttppath.helper", "gc.recentobjectshook", "ssh.command", "core.commentcommand":
-		return value != ""
-	case "filter.clean", "filter.smudge", "filter.process":
-		return value != "" && !strings.HasPrefix(value, "git-lfs ") || strings.ContainsAny(value, ";|&$`\n")
-	case "credential.helper":
-		return strings.HasPrefix(value, "!") || strings.ContainsAny(value, "/;|&$`")
-	case "protocol.allow":
-		return strings.HasPrefix(rest, "ext.") && value != "never"
-	case "remote.url", "remote.pushurl", "submodule.url", "url.insteadof", "url.pushinsteadof":
-		return strings.HasPrefix(value, "ext::") || strings.HasPrefix(rest, "ext::")
-	case "submodule.update":
-		return strings.HasPrefix(value, "!")
-	}
-	switch first {
-	case "alias":
-		return strings.HasPrefix(strings.TrimSpace(value), "!") || strings.Contains(value, "-c ")
-	case "pager":
-		return !gitBool(value) && !harmlessProgram(literal(value))
-	}
-	return false
-}
-
-func gitBool(v string) bool {
-	switch strings.ToLower(v) {
-	case "true", "false", "yes", "no", "on", "off", "1", "0", "":
-		return true
-	}
-	return false
 }

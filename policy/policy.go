@@ -30,10 +30,9 @@ type Command struct {
 	// Variables that change what runs (PATH, LD_PRELOAD) are judged as if they
 	// stood in front of the command.
 	Env map[string]string
-	// GitConfig is the text of the git configuration files that git will read
-	// in Cwd, where the caller has looked. A git command then needs approval
-	// if they name programs to run; see GitConfigRisk.
-	GitConfig []byte
+	// Facts tells what the vault holds, where the caller can look. Without it a
+	// git command is judged by its words alone.
+	Facts Facts
 }
 
 // Decision is the answer about one command.

@@ -261,42 +261,6 @@ func TestEnvironment(t *testing.T) {
 	}
 }
 
-// TestGitConfig holds that a repository's own configuration is named when it makes a
-// harmless git command run programs.
-func TestGitConfig(t *testing.T) {
-	config := "[core]\n\tbare = false\n\tfsmonitor = ./evil\n[user]\n\tname = x\n[filter \"any name\"]\n\tclean = ./c %f\n[alias]\n\tst = status\n\tx = !rm x\n[remote \"origin\"]\n\turl = https://example.org\n[diff.y]\ncommand = z ; comment\n"
-	want := []string{"alias.x", "core.fsmonitor", "diff.y.command", "filter.any name.clean"}
-	if got := GitConfigRisk([]byte(config)); !slices.Equal(got, want) {
-		t.Errorf("got %q, want %q", got, want)
-	}
-	for _, harmless := range []string{"", "[core]\nfsmonitor = true\n", "[filter \"lfs\"]\n\tclean = git-lfs clean -- %f\n\tprocess = git-lfs filter-process\n", "[credential]\nhelper = store\n", "[core] pager = less -R\n", "# [core] fsmonitor = x\n", "\x00\xff[[["} {
-		if got := GitConfigRisk([]byte(harmless)); len(got) > 0 {
-			t.Errorf("%q: got %q", harmless, got)
-		}
-	}
-	if got := GitConfigRisk([]byte("[core] fsmonitor = x\n[include]\npath=y")); !slices.Equal(got, []string{"core.fsmonitor", "include.path"}) {
-		t.Errorf("got %q", got)
-	}
-	d := Default().Decide(Command{Argv: []string{"git", "status"}, GitConfig: []byte(config)})
-	if d.Action != RequireApproval || !strings.Contains(d.Reason, "core.fsmonitor") {
-		t.Errorf("git status: %s, %s", d.Action, d.Reason)
-	}
-	if d := Default().Decide(Command{Argv: []string{"ls"}, GitConfig: []byte(config)}); d.Action != Allow {
-		t.Errorf("ls: %s", d.Action)
-	}
-	for _, key := range []string{"core.fsmonitor", "core.hooksPath", "diff.external", "alias.x", "filter.a.b.clean"} {
-		value := "./evil"
-		if key == "alias.x" {
-			value = "!" + value
-		}
-		for _, argv := range [][]string{{"git", "-c", key + "=" + value, "status"}, {"git", "config", key, value}, {"git", "config", "--local", key, value}, {"git", "-C", "sub", "config", "set", key, value}, {"git", "clone", "-c", key + "=" + value, "x"}} {
-			if d := Default().Decide(Command{Argv: argv}); !d.Action.StricterThan(AllowWithCheckpoint) || !strings.Contains(d.Reason, key) {
-				t.Errorf("%q: %s, %s", argv, d.Action, d.Reason)
-			}
-		}
-	}
-}
-
 // TestLimits holds that what is too large or too deep is opaque, and that data is
 // not taken for too much code.
 func TestLimits(t *testing.T) {

@@ -174,9 +174,15 @@ func movedTo(err error) (place string, ok bool) {
 // decide asks the policy and reports whether the command is to run.
 func (p *Proxy) decide(ctx context.Context, env *Envelope, req *Request, place string) bool {
 	p.enter(Deciding)
-	env.Decision = p.Policy.Decide(question(req, place))
+	facts := NewFacts(ctx, p.Workspace, req.Vault, place)
+	q := question(req, place)
+	q.Facts = facts
+	env.Decision = p.Policy.Decide(q)
 	end := Completed
 	switch {
+	case facts.Err() != nil:
+		p.notRun(ctx, env, req, facts.Err(), workspace.OpAuditAppend)
+		return false
 	case env.Decision.Action == policy.Deny:
 		env.Status, end = StatusDenied, Denied
 		p.refused(ctx, env, req)

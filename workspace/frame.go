@@ -8,7 +8,7 @@ import (
 
 // Protocol is the version of the socket's protocol. An owner answers requests of
 // its own version only.
-const Protocol = 3
+const Protocol = 4
 
 // An answer is a series of frames: a type byte, the length as four bytes, big
 // end first, and as many bytes of content.

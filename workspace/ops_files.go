@@ -428,5 +428,6 @@ func fileOps() map[string]handler {
 	add(all, OpRead)
 	add(all, OpWrite)
 	add(all, OpGrep)
+	add(all, OpPeek)
 	return all
 }

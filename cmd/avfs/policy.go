@@ -11,6 +11,8 @@ import (
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/policy"
+	"github.com/agentvfs/avfs/proxy"
+	"github.com/agentvfs/avfs/workspace"
 )
 
 type policyCmds struct {
@@ -38,7 +40,21 @@ func (c *judged) decide(a *app) (policy.Decision, error) {
 	if err != nil {
 		return policy.Decision{}, err
 	}
-	return p.Decide(policy.Command{Argv: c.Command, Shell: c.Shell, Cwd: c.Cwd}), nil
+	question := policy.Command{Argv: c.Command, Shell: c.Shell, Cwd: c.Cwd}
+	if a.flags.Vault == "" {
+		return p.Decide(question), nil
+	}
+	w, err := a.workspace()
+	if err != nil {
+		return policy.Decision{}, err
+	}
+	if _, _, err := w.Locate(a.flags.Vault); err != nil {
+		return policy.Decision{}, err
+	}
+	question.Mount = w.MountFor(a.ctx, a.flags.Vault, workspace.MountHow{})
+	facts := proxy.NewFacts(a.ctx, w, a.flags.Vault, question.Mount)
+	question.Facts = facts
+	return p.Decide(question), facts.Err()
 }
 
 func (c *judged) end(d policy.Decision) error {
