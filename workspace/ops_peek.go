@@ -37,7 +37,7 @@ type PeekEntry struct {
 // there needs one round trip and no order of questions. What a path cannot be
 // resolved to is not there; a store that cannot be read is an error.
 var OpPeek = Op[PeekRequest, []Peek]{Name: "fs.peek", Run: func(ctx context.Context, o *Owner, req PeekRequest, _ Streams) ([]Peek, error) {
-	t, err := o.at(ctx, req.Vault, "")
+	t, err := o.vault(ctx, req.Vault)
 	if err != nil {
 		return nil, err
 	}
