@@ -143,7 +143,13 @@ func (c *checker) run(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if sound && (r.kind == rootLive || c.opts.History) {
+		switch {
+		case !sound:
+		case r.kind == rootOutput:
+			if err := c.output(ctx, r); err != nil {
+				return err
+			}
+		case r.kind == rootLive || c.opts.History:
 			if err := c.structure(ctx, r, live[r.vault]); err != nil {
 				return err
 			}
@@ -435,6 +441,30 @@ func (c *checker) structure(ctx context.Context, r keptRoot, rec vaultRecord) er
 		c.faults.usage = append(c.faults.usage, usageFault{rec.ID, count - 1 - rec.Count, bytes - rec.Bytes})
 	}
 	return nil
+}
+
+// output checks the chunks of what a command printed.
+func (c *checker) output(ctx context.Context, r keptRoot) error {
+	w := view{src: c.s.nodes, root: r.root.ref}
+	return w.scan(ctx, nil, nil, func(k, value []byte) error {
+		ino, kind, _, err := splitKey(k)
+		var ref chunkRef
+		if err == nil {
+			ref, err = decodeChunkRef(value)
+		}
+		if err != nil || kind != kindChunk {
+			c.add(r.owner(), "", "stream %d: %v", ino, fail(Corrupt, "check", "chunk entry"))
+			return nil
+		}
+		if err := c.chunk(ctx, ref); err != nil {
+			if KindOf(err) != Corrupt {
+				return err
+			}
+			c.add(r.owner(), "", "chunk %d: %v", ref.id, err)
+			c.faults.chunks[ref.id] = ref
+		}
+		return nil
+	})
 }
 
 // entry sorts one entry under its inode.

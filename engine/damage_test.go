@@ -47,9 +47,12 @@ func TestDamage(t *testing.T) {
 	if _, err := s.v.Record(ctx, engine.Event{Cause: engine.CauseExec, Before: pin}, engine.AuditEntry{Kind: "exec"}); err != nil {
 		t.Fatal(err)
 	}
-	if _, err := s.v.Begin(ctx, engine.BeginOptions{ID: "x", Audit: engine.AuditEntry{Kind: "exec"}}); err != nil {
+	begun, err := s.v.Begin(ctx, engine.BeginOptions{ID: "x", Audit: engine.AuditEntry{Kind: "exec"}})
+	if err != nil {
 		t.Fatal(err)
 	}
+	begun.Output().Write(ctx, "stdout", bytes.Repeat([]byte("printed "), 20_000))
+	begun.Output().Flush(ctx)
 	if _, err := s.store.Fork(ctx, "main", "fork"); err != nil {
 		t.Fatal(err)
 	}
@@ -99,7 +102,7 @@ func damageTable(t *testing.T, whole *memkv.Store, table kv.Table, want string) 
 			}
 		}
 		if table.Name != "digests" && !damaged(t, whole, table, r.key, nil, want) {
-			if !slices.Contains([]string{"checkpoints", "timeline", "unfinished", "vaults", "audit"}, table.Name) {
+			if !slices.Contains([]string{"checkpoints", "timeline", "unfinished", "outputs", "vaults", "audit"}, table.Name) {
 				t.Errorf("nobody notices that %x is missing", r.key)
 			}
 		}

@@ -91,6 +91,8 @@ func TestGoldenRecords(t *testing.T) {
 			`{"seq":2,"vault_id":1,"cause":"exec","id":"x","command":["ls"],"at":"2024-02-29T01:02:03.000000004Z","before":"","after":"aa0000000000000000000000000000bb:ff","sum":"e2a0e778"}`},
 		{tableUnfinished, rowKey(1, 2), unfinishedRecord{VaultID: 1, ID: "x", Command: []string{"ls"}, At: at, Before: root, Owner: 7, Audit: AuditEntry{Kind: "exec", Vault: "v"}},
 			`{"vault_id":1,"id":"x","command":["ls"],"at":"2024-02-29T01:02:03.000000004Z","before":"aa0000000000000000000000000000bb:ff","owner":7,"audit":{"seq":0,"at":"0001-01-01T00:00:00Z","kind":"exec","vault":"v","action":"","rule":"","status":"","duration_ms":0,"uid":0},"sum":"d256d34f"}`},
+		{tableOutputs, outputKey(1, 2), outputRecord{VaultID: 1, ID: "x", At: at, Root: root, Streams: []StreamOutput{{Name: "stdout", Bytes: 3, Kept: 2}}, Ended: true, Cut: "c"},
+			`{"vault_id":1,"id":"x","at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","streams":[{"name":"stdout","bytes":3,"kept":2}],"ended":true,"cut":"c","sum":"42cc1c72"}`},
 		{tableAudit, kv.ID(1), AuditEntry{Seq: 1, At: at, Kind: "exec", Vault: "v", ExecID: "x", Argv: []string{"ls"}, Action: "allow", Rule: "r", Status: "denied"},
 			`{"seq":1,"at":"2024-02-29T01:02:03.000000004Z","kind":"exec","vault":"v","exec_id":"x","argv":["ls"],"action":"allow","rule":"r","status":"denied","duration_ms":0,"uid":0,"sum":"9f054d70"}`},
 	} {

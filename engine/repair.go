@@ -480,6 +480,12 @@ func (r *repairer) reseal(ctx context.Context, t kv.Table, key, value []byte) (s
 			return nil, "", nil
 		}
 		doc, roots, what = rec, []Root{rec.Before}, "the unfinished command "+rec.ID
+	case tableOutputs:
+		var rec outputRecord
+		if strictJSON(body, &rec) != nil || rec.VaultID != vault {
+			return nil, "", nil
+		}
+		doc, roots, what = rec, []Root{rec.Root}, "the output of exec "+rec.ID
 	default:
 		var ev Event
 		if strictJSON(body, &ev) != nil || ev.VaultID != vault || ev.Seq != ^seq {

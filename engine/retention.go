@@ -70,6 +70,8 @@ type PruneReport struct {
 	Checkpoints     int       `json:"checkpoints"` // automatic ones that went
 	KeptEvents      int       `json:"kept_events"`
 	KeptCheckpoints int       `json:"kept_checkpoints"` // automatic ones that stay
+	Outputs         int       `json:"outputs"`          // of commands, that went
+	KeptOutputs     int       `json:"kept_outputs"`
 }
 
 // PruneOptions tunes Prune.
@@ -124,14 +126,21 @@ func (v *Vault) pruneLocked(ctx context.Context, rule Retention, dry bool) (Prun
 			saved = append(saved, rowKey(v.id, seq))
 		}
 	}
-	rep.KeptEvents, rep.KeptCheckpoints = events.kept, checkpoints.kept
+	printed, kept, err := v.oldOutputs(ctx, rule)
+	if err != nil {
+		return rep, err
+	}
+	rep.KeptEvents, rep.KeptCheckpoints, rep.KeptOutputs = events.kept, checkpoints.kept, kept
 	if dry {
-		rep.Events, rep.Checkpoints = events.gone, checkpoints.gone
+		rep.Events, rep.Checkpoints, rep.Outputs = events.gone, checkpoints.gone, len(printed)
 		return rep, nil
 	}
 	rep.Events, err = v.dropRows(ctx, tableTimeline, old)
 	if err == nil {
 		rep.Checkpoints, err = v.dropRows(ctx, tableCheckpoints, saved)
+	}
+	if err == nil {
+		rep.Outputs, err = v.dropRows(ctx, tableOutputs, printed)
 	}
 	return rep, err
 }

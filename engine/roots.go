@@ -65,6 +65,7 @@ const (
 	rootCheckpoint
 	rootEvent
 	rootUnfinished
+	rootOutput // no file system: the chunks of what a command printed
 )
 
 // owner says for people what keeps the root.
@@ -81,6 +82,9 @@ func (r keptRoot) owner() string {
 	}
 	if r.kind == rootUnfinished {
 		return "a command that has begun in " + r.vault
+	}
+	if r.kind == rootOutput {
+		return "the output of a command in " + r.vault
 	}
 	return fmt.Sprintf("timeline entry %d of %s", r.seq, r.vault)
 }
@@ -200,6 +204,8 @@ func eachRowRoot(tx kv.Reader, t kv.Table, names map[uint64]string, known rowSet
 		switch t {
 		case tableUnfinished:
 			r.root, r.kind = row.Before, rootUnfinished
+		case tableOutputs:
+			r.kind, r.seq = rootOutput, ^kv.ParseID(k[8:])
 		case tableTimeline:
 			r = keptRoot{root: row.Before, kind: rootEvent, vault: name, seq: ^kv.ParseID(k[8:])}
 			if !r.root.IsZero() {

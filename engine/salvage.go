@@ -68,6 +68,7 @@ func (s *salvager) counters(tx kv.Writer) error {
 		{tableAudit, kv.ParseID, &s.last.Audit},
 		{tableCheckpoints, func(k []byte) uint64 { return kv.ParseID(k[8:]) }, &s.last.Checkpoint},
 		{tableTimeline, func(k []byte) uint64 { return ^kv.ParseID(k[8:]) }, &s.last.Event},
+		{tableOutputs, func(k []byte) uint64 { return ^kv.ParseID(k[8:]) }, &s.last.Output},
 	} {
 		err := tx.Scan(c.table, nil, nil, func(k, _ []byte) error {
 			if len(k) == 8 || len(k) == 16 {

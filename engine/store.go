@@ -23,18 +23,19 @@ var (
 	tableCheckpoints = kv.Table{Name: "checkpoints", Text: true}
 	tableTimeline    = kv.Table{Name: "timeline", Text: true}
 	tableUnfinished  = kv.Table{Name: "unfinished", Text: true}
+	tableOutputs     = kv.Table{Name: "outputs", Text: true}
 	tableAudit       = kv.Table{Name: "audit", IDs: true, Text: true}
 )
 
 // Tables lists the tables that a back end must open for the engine.
 func Tables() []kv.Table {
-	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline, tableUnfinished, tableAudit}
+	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline, tableUnfinished, tableOutputs, tableAudit}
 }
 
 // rowTables lists the tables whose rows belong to a vault and name roots that must
 // stay. Their keys are those of rowKey.
 func rowTables() []kv.Table {
-	return []kv.Table{tableCheckpoints, tableTimeline, tableUnfinished}
+	return []kv.Table{tableCheckpoints, tableTimeline, tableUnfinished, tableOutputs}
 }
 
 // FormatVersion is the version of everything that the engine writes.
@@ -92,7 +93,7 @@ type Store struct {
 	chunks *chunkStore
 
 	// The newest ids handed out; a commit persists them with what uses them.
-	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent, lastAudit atomic.Uint64
+	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent, lastAudit, lastOutput atomic.Uint64
 
 	lastUnfinished atomic.Uint64 // need only be new among the records that are there
 	left           []*Unfinished // by the process that had the store before; set at open
@@ -127,6 +128,7 @@ type counters struct {
 	Checkpoint uint64 `json:"checkpoint"`
 	Event      uint64 `json:"event"`
 	Audit      uint64 `json:"audit"`
+	Output     uint64 `json:"output,omitempty"`
 	Collected  int64  `json:"collected_bytes,omitempty"`
 }
 
@@ -197,6 +199,7 @@ func (s *Store) load(ctx context.Context) error {
 		s.lastCheckpoint.Store(c.Checkpoint)
 		s.lastEvent.Store(c.Event)
 		s.lastAudit.Store(c.Audit)
+		s.lastOutput.Store(c.Output)
 		s.collectedBytes.Store(c.Collected)
 		err = tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
 			var rec vaultRecord
@@ -217,7 +220,7 @@ func (s *Store) load(ctx context.Context) error {
 func (s *Store) putCounters(tx kv.Writer) error {
 	return putJSON(tx, tableMeta, metaCounters, counters{
 		Node: s.lastNode.Load(), Chunk: s.lastChunk.Load(), Vault: s.lastVault.Load(),
-		Checkpoint: s.lastCheckpoint.Load(), Event: s.lastEvent.Load(), Audit: s.lastAudit.Load(),
+		Checkpoint: s.lastCheckpoint.Load(), Event: s.lastEvent.Load(), Audit: s.lastAudit.Load(), Output: s.lastOutput.Load(),
 		Collected: s.collectedBytes.Load(),
 	})
 }

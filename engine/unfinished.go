@@ -28,6 +28,7 @@ type Unfinished struct {
 	rec        unfinishedRecord
 	checkpoint string
 	pinned     bool
+	out        *Output // nil for a command that a dead process has left
 }
 
 // unfinishedRecord is the row of an Unfinished. Before has the name that it has in
@@ -54,7 +55,7 @@ func (v *Vault) Begin(ctx context.Context, opts BeginOptions) (*Unfinished, erro
 }
 
 func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
-	u := &Unfinished{v: v, seq: v.s.lastUnfinished.Add(1), pinned: true, rec: unfinishedRecord{
+	u := &Unfinished{v: v, seq: v.s.lastUnfinished.Add(1), pinned: true, out: v.newOutput(opts.ID), rec: unfinishedRecord{
 		VaultID: v.id, ID: opts.ID, Command: shortened(opts.Command), At: v.s.opts.Clock().UTC(),
 		ReadOnly: opts.ReadOnly, Owner: opts.Owner, Audit: opts.Audit.shortened(),
 	}}
@@ -91,6 +92,9 @@ func (u *Unfinished) ID() string { return u.rec.ID }
 // Owner is the process that had the store open when the command began.
 func (u *Unfinished) Owner() int { return u.rec.Owner }
 
+// Output keeps what the command prints. End completes its record.
+func (u *Unfinished) Output() *Output { return u.out }
+
 // Before is the root before the command.
 func (u *Unfinished) Before() Root { return u.rec.Before }
 
@@ -108,22 +112,47 @@ func (u *Unfinished) Audit() AuditEntry { return u.rec.Audit }
 func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 	ev := Event{Cause: CauseExec, ID: u.rec.ID, Command: u.rec.Command, Before: u.rec.Before, After: u.rec.Before}
 	audit.RootBefore = u.rec.Before.String()
+	over := u.over(ctx)
 	var err error
 	if u.rec.ReadOnly {
 		audit.RootAfter = u.rec.Before.String()
-		err = u.v.s.appendAudit(ctx, u.v.s.stampAudit(audit), u.remove)
+		err = u.v.s.appendAudit(ctx, u.v.s.stampAudit(audit), over)
 	} else {
-		u.v.commitMu.Lock()
-		defer u.v.commitMu.Unlock()
-		ev, err = u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
-			if err := u.remove(tx); err != nil {
-				return err
-			}
-			return u.v.putEvent(tx, ev)
-		})
+		ev, err = u.record(ctx, ev, audit, over)
 	}
 	u.unpin()
+	if err == nil && u.out != nil {
+		// The command is recorded; what goes on being wrong is told by Prune and Check.
+		_ = u.v.pruneOutputs(context.WithoutCancel(ctx), u.out.seq)
+	}
 	return ev, wrap(err, "record "+CauseExec, u.v.Name())
+}
+
+// record is the end of a command that may have changed something.
+func (u *Unfinished) record(ctx context.Context, ev Event, audit AuditEntry, over func(tx kv.Writer) error) (Event, error) {
+	u.v.commitMu.Lock()
+	defer u.v.commitMu.Unlock()
+	return u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
+		if err := over(tx); err != nil {
+			return err
+		}
+		return u.v.putEvent(tx, ev)
+	})
+}
+
+// over puts what is pending of the output into the store, and gives what else the
+// last transaction of a command has to do.
+func (u *Unfinished) over(ctx context.Context) func(tx kv.Writer) error {
+	if u.out == nil {
+		return u.remove
+	}
+	put := u.out.finish(ctx)
+	return func(tx kv.Writer) error {
+		if err := u.remove(tx); err != nil {
+			return err
+		}
+		return put(tx)
+	}
 }
 
 // NotRun adds the entry to the audit and takes the record back, in one transaction,

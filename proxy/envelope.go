@@ -54,6 +54,8 @@ type Envelope struct {
 	StderrBase64    string `json:"stderr_base64,omitempty"` //
 	OutputBase64    string `json:"output_base64,omitempty"` //
 
+	OutputKept *KeptOutput `json:"output_kept,omitempty"` // of the full streams, for avfs output
+
 	DurationMS int64 `json:"duration_ms"`
 	TimedOut   bool  `json:"timed_out"`
 
@@ -68,6 +70,12 @@ type Envelope struct {
 	Isolation       Isolation `json:"isolation"`
 
 	Error *workspace.Fault `json:"error,omitempty"`
+}
+
+// KeptOutput says what of the full output of a command is kept in the store.
+type KeptOutput struct {
+	Streams []engine.StreamOutput `json:"streams"`
+	Cut     string                `json:"cut,omitempty"` // why not all is kept; empty: all is
 }
 
 // CommandDoc is the command as it was asked for.

@@ -55,6 +55,7 @@ type Request struct {
 	Changes    int           // most changed files to list; 0: DefaultChanges, negative: all
 
 	Stdout, Stderr func(p []byte)   // live output; may be nil
+	Events         func(Event)      // told of everything as it happens, one at a time; may be nil
 	Interrupt      <-chan os.Signal // the first is passed on, the second kills
 }
 
@@ -95,6 +96,13 @@ func (p *Proxy) enter(s State) {
 // interrupts the command.
 func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	env := newEnvelope(ulid.Make().String(), &req)
+	tell := newTeller(env.ID, req.Events)
+	p.exec(ctx, env, req, tell)
+	tell.ended(env)
+	return env
+}
+
+func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *teller) *Envelope {
 	p.enter(Validating)
 	if err := p.validate(&req); err != nil {
 		return p.notRun(ctx, env, &req, err, workspace.OpAuditAppend)
@@ -106,7 +114,7 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	}
 	env.Vault, env.Checkpoint, env.RootBefore = hold.Vault, hold.Checkpoint, hold.RootBefore
 	p.enter(Executing)
-	runErr := p.run(ctx, env, &req, hold)
+	runErr := p.run(ctx, env, &req, hold, tell)
 	if runErr != nil {
 		env.fail(runErr)
 	}
@@ -230,7 +238,10 @@ func (p *Proxy) refused(ctx context.Context, env *Envelope, req *Request) {
 // NotReady is the end of an execution for which there is no policy, because of err.
 // Without a Workspace no audit tells of it.
 func (p *Proxy) NotReady(ctx context.Context, req Request, err error) *Envelope {
-	return p.notRun(ctx, newEnvelope(ulid.Make().String(), &req), &req, err, workspace.OpAuditAppend)
+	env := newEnvelope(ulid.Make().String(), &req)
+	p.notRun(ctx, env, &req, err, workspace.OpAuditAppend)
+	newTeller(env.ID, req.Events).ended(env)
+	return env
 }
 
 // auditWait is how long the audit may take of a command that did not run, of which
@@ -339,7 +350,7 @@ func commandLine(req *Request) []string {
 }
 
 // run runs the command in the mounted vault.
-func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *workspace.Exec) error {
+func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *workspace.Exec, tell *teller) error {
 	dir, err := insideDir(hold.Mountpoint, req.Cwd)
 	if err != nil {
 		return err
@@ -354,11 +365,13 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	}
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.Env, hold.Vault, env.ID, dir), Stdin: req.Stdin,
-		Timeout: req.Timeout, Stdout: req.Stdout, Stderr: req.Stderr, Combined: req.Combined, Interrupt: req.Interrupt,
+		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: req.Interrupt,
+		Sink: func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
 		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
 		Started: func(c run.Command) {
 			// An owner that cannot be told has ended; the end of the hold says so.
 			_ = hold.Started(workspace.ExecCommand{PID: c.PID, Start: c.Start, Cgroup: c.Cgroup})
+			tell.send(Event{Kind: EventStarted, Vault: hold.Vault, PID: c.PID})
 		},
 	})
 	if err != nil {
@@ -366,6 +379,27 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	}
 	env.ran(res)
 	return nil
+}
+
+// outKind is what the first stream of a command is told as.
+func outKind(req *Request) EventKind {
+	if req.Combined {
+		return EventCombined
+	}
+	return EventStdout
+}
+
+// both passes output on to live, and tells it.
+func both(live func([]byte), tell *teller, kind EventKind) func([]byte) {
+	if tell.tell == nil {
+		return live
+	}
+	return func(p []byte) {
+		if live != nil {
+			live(p)
+		}
+		tell.printed(kind, p)
+	}
 }
 
 // report ends the hold on the vault and notes what changed. Until here only a command
@@ -384,6 +418,9 @@ func report(env *Envelope, hold *workspace.Exec) error {
 		env.ChangedFiles = ended.Changes
 	}
 	env.ChangedTotal = ended.Total
+	if ended.Output != nil {
+		env.OutputKept = &KeptOutput{Streams: ended.Output.Streams, Cut: ended.Output.Cut}
+	}
 	for _, l := range ended.LimitsHit {
 		env.LimitsHit = append(env.LimitsHit, string(l))
 	}

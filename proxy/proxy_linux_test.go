@@ -357,6 +357,16 @@ func TestSchemaIsPublished(t *testing.T) {
 	} else if !bytes.Equal(made, EnvelopeSchema()) {
 		t.Errorf("schema/exec.v1.json does not fit the types; run go test ./proxy -run Schema -update and look at the change")
 	}
+	if made, err = generateEventSchema(); err != nil {
+		t.Fatal(err)
+	}
+	if *update {
+		if err := os.WriteFile("schema/exec-event.v1.json", made, 0o644); err != nil {
+			t.Fatal(err)
+		}
+	} else if !bytes.Equal(made, EventSchema()) {
+		t.Errorf("schema/exec-event.v1.json does not fit the types; run go test ./proxy -run Schema -update and look at the change")
+	}
 }
 
 func TestOutputFitsTheSchema(t *testing.T) {

@@ -40,6 +40,24 @@ func generateSchema() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
+// generateEventSchema makes the schema of an Event from the Go types.
+func generateEventSchema() ([]byte, error) {
+	s, err := jsonschema.For[Event](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Envelope](): {Type: "object", Description: "the envelope, as its own schema says: " + Schema},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	open(s)
+	s.Schema = "https://json-schema.org/draft/2020-12/schema"
+	s.Title = "avfs.exec-event/v1"
+	s.Properties["event"].Enum = []any{
+		string(EventStarted), string(EventStdout), string(EventStderr), string(EventCombined), string(EventChanged), string(EventEnded),
+	}
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
+}
+
 // open lets every object have further properties, and no list be null.
 func open(s *jsonschema.Schema) {
 	if s == nil {

@@ -6,6 +6,9 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
+	"sync"
+
+	"github.com/agentvfs/avfs/engine"
 )
 
 // Exec is a vault held for one command.
@@ -14,6 +17,9 @@ type Exec struct {
 	in   *io.PipeWriter
 	done chan execDone
 	lost chan struct{}
+
+	mu      sync.Mutex       // guards what follows, and is held while something is sent
+	printed map[string]int64 // bytes of each stream until now
 }
 
 // NotedError is why a command could not run, where the audit tells of it already.
@@ -41,7 +47,7 @@ func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, erro
 	req.Vault = name
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	x := &Exec{in: inW, done: make(chan execDone, 1), lost: make(chan struct{})}
+	x := &Exec{in: inW, done: make(chan execDone, 1), lost: make(chan struct{}), printed: map[string]int64{}}
 	// Once the command runs, only End ends the operation.
 	opCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -86,16 +92,58 @@ func (x *Exec) Lost() <-chan struct{} { return x.lost }
 // dies.
 func (x *Exec) Started(c ExecCommand) error { return x.send(execLine{Started: &c}) }
 
+// Output has the owner keep what the command has printed to the stream of that name,
+// up to engine.MaxOutput bytes; the rest is counted. Each stream has one caller at a
+// time. An error says that the owner is gone.
+func (x *Exec) Output(stream string, p []byte) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	room := max(engine.MaxOutput-x.printed[stream], 0)
+	x.printed[stream] += int64(len(p))
+	p = p[:min(room, int64(len(p)))]
+	if len(p) == 0 {
+		return nil
+	}
+	return x.sendLocked(execLine{Printed: &execPrinted{Stream: stream, Bytes: len(p)}}, p)
+}
+
 func (x *Exec) send(l execLine) error {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	return x.sendLocked(l, nil)
+}
+
+// sendLocked sends a line and what belongs to it. The caller holds mu.
+func (x *Exec) sendLocked(l execLine, content []byte) error {
 	line, err := json.Marshal(l)
 	if err == nil {
 		_, err = x.in.Write(append(line, '\n'))
 	}
+	if err == nil && len(content) > 0 {
+		_, err = x.in.Write(content)
+	}
 	return err
+}
+
+// unsent is what the command has printed beyond what Output has sent.
+func (x *Exec) unsent() map[string]int64 {
+	x.mu.Lock()
+	defer x.mu.Unlock()
+	var more map[string]int64
+	for stream, n := range x.printed {
+		if n > engine.MaxOutput {
+			if more == nil {
+				more = map[string]int64{}
+			}
+			more[stream] = n - engine.MaxOutput
+		}
+	}
+	return more
 }
 
 // End says how the command has ended and returns what it changed.
 func (x *Exec) End(outcome ExecOutcome) (ExecEnded, error) {
+	outcome.Unsent = x.unsent()
 	err := x.send(execLine{Ended: &outcome})
 	d := <-x.done
 	if d.err == nil {

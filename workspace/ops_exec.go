@@ -57,6 +57,8 @@ type ExecOutcome struct {
 	DurationMS int64       `json:"duration_ms"`
 	Error      engine.Kind `json:"error,omitempty"`   // what went wrong, if something did
 	NotRun     bool        `json:"not_run,omitempty"` // nothing of the command was executed
+	// Unsent is what was printed to each stream beyond what the owner was sent, in bytes.
+	Unsent map[string]int64 `json:"unsent,omitempty"`
 }
 
 // ExecBegun says where the command runs and what the state before is.
@@ -75,6 +77,7 @@ type ExecEnded struct {
 	Total     int                 `json:"total"`
 	Event     uint64              `json:"event,omitempty"`      // 0: what did not run, or could change nothing, has none
 	LimitsHit []engine.Limit      `json:"limits_hit,omitempty"` // of the quota, while the command ran
+	Output    *engine.OutputInfo  `json:"output,omitempty"`     // what is kept of what it printed; nil: it did not run
 }
 
 // OpExec holds a vault for one command. It writes an ExecBegun as a line of JSON
@@ -161,7 +164,8 @@ func (x *held) run(ctx context.Context, s Streams) (ExecEnded, error) {
 		ended, ferr := x.finish(ctx, ExecOutcome{Status: notRunStatus, Error: kindOf(err), NotRun: true})
 		return ended, errors.Join(err, ferr)
 	}
-	outcome, left := readOutcome(s.in())
+	defer x.o.notePrinting(x.req.ID, x.u.Output())()
+	outcome, left := readOutcome(ctx, s.in(), x.u.Output())
 	var endErr error
 	if outcome.Status == interrupted {
 		endErr = x.o.w.endCommand(ExecLeft{ID: x.req.ID, Command: left})
@@ -194,26 +198,51 @@ func (w *Workspace) endCommand(left ExecLeft) error {
 	return w.cfg.EndCommand(left)
 }
 
-// execLine is a line that the caller of an exec sends; one of both is there.
+// execLine is a line that the caller of an exec sends; one of them is there.
 type execLine struct {
 	Started *ExecCommand `json:"started,omitempty"`
+	Printed *execPrinted `json:"printed,omitempty"`
 	Ended   *ExecOutcome `json:"ended,omitempty"`
 }
 
-// readOutcome waits until the caller says how the command ended, or goes away; then
-// what it has started is left.
-func readOutcome(in io.Reader) (outcome ExecOutcome, started *ExecCommand) {
-	lines := bufio.NewReader(in)
+// execPrinted says that so many bytes follow the line, which the command has printed.
+type execPrinted struct {
+	Stream string `json:"stream"`
+	Bytes  int    `json:"bytes"`
+}
+
+// maxPrinted bounds the bytes that may follow a line.
+const maxPrinted = 1 << 20
+
+// readOutcome keeps what the command prints until the caller says how it ended, or
+// goes away; then what it has started is left.
+func readOutcome(ctx context.Context, in io.Reader, out *engine.Output) (outcome ExecOutcome, started *ExecCommand) {
+	lines := bufio.NewReaderSize(in, 64<<10)
+	var buf []byte
 	for {
 		text, err := lines.ReadBytes('\n')
 		var line execLine
 		if err != nil || json.Unmarshal(text, &line) != nil {
 			return ExecOutcome{Status: interrupted}, started
 		}
-		if line.Ended != nil {
+		switch p := line.Printed; {
+		case line.Ended != nil:
+			for stream, n := range line.Ended.Unsent {
+				out.Count(stream, n)
+			}
 			return *line.Ended, nil
+		case p != nil && p.Bytes >= 0 && p.Bytes <= maxPrinted:
+			buf = slices.Grow(buf[:0], p.Bytes)[:p.Bytes]
+			n, err := io.ReadFull(lines, buf)
+			out.Write(ctx, p.Stream, buf[:n])
+			if err != nil {
+				return ExecOutcome{Status: interrupted}, started
+			}
+		case line.Started != nil:
+			started = line.Started
+		default:
+			return ExecOutcome{Status: interrupted}, started
 		}
-		started = line.Started
 	}
 }
 
@@ -234,6 +263,8 @@ func (x *held) finish(ctx context.Context, outcome ExecOutcome) (ExecEnded, erro
 		return ended, errors.Join(x.u.NotRun(ctx, entry), flushed)
 	}
 	ev, err := x.u.End(ctx, entry)
+	info := x.u.Output().Info()
+	ended.Output = &info
 	if err != nil || x.req.ReadOnly {
 		return ended, errors.Join(err, flushed)
 	}

@@ -88,6 +88,7 @@ func runOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpExec)
 	add(all, OpAuditNotRun)
+	add(all, OpOutput)
 	add(all, OpMount)
 	add(all, OpHoldMount)
 	add(all, OpUnmount)

@@ -29,16 +29,17 @@ type Owner struct {
 
 	changed chan struct{} // gets a value when idleIn may say something else
 
-	mu      sync.Mutex // guards what follows
-	mounts  map[string]*mount
-	turns   map[string]*turn // by vault
-	execs   map[string]RunningExec
-	asking  map[string]chan struct{} // execs that are asked for or run, by id; closed when that is over
-	busy    int                      // operations under way
-	holding int                      // those of them that only wait for the end of a mount
-	since   time.Time                // when busy became 0, or a while later
-	closing bool                     // the server takes no more operations
-	tending context.CancelFunc       // ends the collection in the background; nil while none runs
+	mu       sync.Mutex // guards what follows
+	mounts   map[string]*mount
+	turns    map[string]*turn // by vault
+	execs    map[string]RunningExec
+	printing map[string]*engine.Output // of execs whose command runs, by id
+	asking   map[string]chan struct{}  // execs that are asked for or run, by id; closed when that is over
+	busy     int                       // operations under way
+	holding  int                       // those of them that only wait for the end of a mount
+	since    time.Time                 // when busy became 0, or a while later
+	closing  bool                      // the server takes no more operations
+	tending  context.CancelFunc        // ends the collection in the background; nil while none runs
 }
 
 // Store is the open store.
@@ -124,7 +125,7 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	o := &Owner{
 		w: w, path: path, driver: driver, store: store, refs: 1,
 		changed: make(chan struct{}, 1), mounts: map[string]*mount{}, turns: map[string]*turn{},
-		execs: map[string]RunningExec{}, asking: map[string]chan struct{}{}, since: time.Now(),
+		execs: map[string]RunningExec{}, printing: map[string]*engine.Output{}, asking: map[string]chan struct{}{}, since: time.Now(),
 	}
 	w.owners[path] = o
 	return o, nil

@@ -61,7 +61,8 @@ func (c *pruneCmd) run(a *app) error {
 			did = "would drop"
 		}
 		fmt.Fprintf(w, "rule: the newest %d, one an hour for %d hours, one a day for %d days\n", rep.Rule.Last, rep.Rule.Hours, rep.Rule.Days)
-		fmt.Fprintf(w, "%s %d events and %d automatic checkpoints, %d and %d stay\n", did, rep.Events, rep.Checkpoints, rep.KeptEvents, rep.KeptCheckpoints)
+		fmt.Fprintf(w, "%s %d events, %d automatic checkpoints and %d outputs; %d, %d and %d stay\n",
+			did, rep.Events, rep.Checkpoints, rep.Outputs, rep.KeptEvents, rep.KeptCheckpoints, rep.KeptOutputs)
 		if !rep.DryRun && rep.Events+rep.Checkpoints > 0 {
 			fmt.Fprintln(w, "free what only they kept with: avfs gc")
 		}

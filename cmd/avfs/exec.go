@@ -28,6 +28,7 @@ type execCmd struct {
 	Shell      string   `help:"Run this script instead of a command." placeholder:"SCRIPT"`
 	Stdin      bool     `help:"Pass standard input on; without it the command's input is empty."`
 	Env        []string `help:"Set a variable; without a value it is taken from our environment." placeholder:"NAME[=VALUE]" sep:"none"`
+	Events     bool     `help:"Print what happens as it happens, one JSON document a line; the last one holds the envelope."`
 	Combined   bool     `help:"Keep both output streams in one, in their true order."`
 	NoWait     bool     `help:"Fail while another command runs in the vault."`
 	DryRun     bool     `help:"Decide by policy and run nothing."`
@@ -41,12 +42,22 @@ func (c *execCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	w, rules, err := a.rules()
-	if err != nil {
-		return a.reportExec((&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err), nil)
-	}
 	ctx, signals := newRelay(a.ctx)
 	defer signals.close()
+	var lines *eventLines
+	if c.Events {
+		surviveBrokenPipe()
+		lines = &eventLines{w: a.stdout, broken: func() { signals.pass(brokenPipe) }}
+		req.Events = lines.tell
+	}
+	w, rules, err := a.rules()
+	if err != nil {
+		env := (&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err)
+		if lines != nil {
+			return a.endExec(env, lines.fail)
+		}
+		return a.reportExec(env, nil)
+	}
 	req.Interrupt = signals.forward
 	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: true, Observe: func(s proxy.State) {
 		a.trace("exec: %s", s)
@@ -54,6 +65,9 @@ func (c *execCmd) run(a *app) error {
 			signals.started()
 		}
 	}}
+	if lines != nil {
+		return a.endExec(p.Exec(ctx, req), lines.fail)
+	}
 	if a.flags.JSON {
 		return a.reportExec(p.Exec(ctx, req), nil)
 	}
@@ -102,6 +116,9 @@ func (c *execCmd) request(a *app) (proxy.Request, error) {
 	}
 	if err := c.check(); err != nil {
 		return req, err
+	}
+	if c.Events && a.flags.JSON {
+		return req, usageError("--events prints many documents and --json one; give one of them")
 	}
 	if (len(c.Command) == 0) == (c.Shell == "") {
 		return req, usageError("give a command behind --, or a script with --shell: avfs exec -- ls -l")

@@ -76,6 +76,9 @@ func encoded(p []byte) string {
 	return base64.StdEncoding.EncodeToString(p)
 }
 
+// WholeCharacters is p without the beginning of a character at its end.
+func WholeCharacters(p []byte) []byte { return cutEnd(p) }
+
 // cutEnd drops the beginning of a character from the end of p.
 func cutEnd(p []byte) []byte {
 	for i := 1; i < utf8.UTFMax && i <= len(p); i++ {
