@@ -66,7 +66,7 @@ func (n *inode) isRegular() bool { return n.mode&TypeMask == TypeRegular }
 func (n *inode) attr(ino Ino) Attr {
 	a := Attr{
 		Ino: ino, Mode: n.mode, UID: n.uid, GID: n.gid, Nlink: n.nlink, Rdev: n.rdev,
-		Size: n.size, Blocks: (n.alloc + 4095) / 4096 * 8,
+		Size: n.size, Blocks: (n.alloc + 4095) / 4096 * 8, Content: n.alloc,
 		Atime: n.atime, Mtime: n.mtime, Ctime: n.ctime, Btime: n.btime,
 	}
 	if n.isDir() {

@@ -16,6 +16,31 @@ func (v *Vault) MkdirAt(ctx context.Context, p string, perm uint32, o Owner) (At
 	return a, atPath(err, "make directory", p)
 }
 
+// LinkAt gives the file ino the further name p. With replace a file that is there
+// gives way, as in a rename.
+func (v *Vault) LinkAt(ctx context.Context, ino Ino, p string, replace bool) error {
+	dir, name, err := v.place(ctx, p)
+	if err == nil && replace {
+		_, err = v.Ingest(ctx, dir, &Entry{Name: name, Link: ino, Replace: true})
+	} else if err == nil {
+		_, err = v.Link(ctx, ino, dir, name)
+	}
+	return atPath(err, "link", p)
+}
+
+// SymlinkAt makes a symbolic link at p with the target, which is kept byte for
+// byte. With replace a file that is there gives way, as in a rename.
+func (v *Vault) SymlinkAt(ctx context.Context, target, p string, o Owner, replace bool) error {
+	dir, name, err := v.place(ctx, p)
+	if err == nil && replace {
+		now := v.s.now()
+		_, err = v.Ingest(ctx, dir, &Entry{Name: name, Mode: TypeSymlink | 0o777, Owner: o, Atime: now, Mtime: now, Target: target, Replace: true})
+	} else if err == nil {
+		_, err = v.Symlink(ctx, dir, name, target, o)
+	}
+	return atPath(err, "link", p)
+}
+
 // Copy copies the file from to the path to, replacing a file that is there, and
 // with recursive a directory with everything below it, merging into a directory
 // that is there. Links are copied as links; modes, owners, times and extended

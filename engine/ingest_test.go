@@ -82,7 +82,7 @@ func slurp(t *testing.T, v *engine.Vault, ino engine.Ino) string {
 func TestIngestTakesAttributesAsGiven(t *testing.T) {
 	v := ingestVault(t)
 	dir := ingest(t, v, engine.RootIno, engine.Entry{Name: "d", Mode: engine.TypeDir | 0o2777, Owner: engine.Owner{UID: 1, GID: 2}})
-	want := engine.Attr{Mode: engine.TypeRegular | 0o6755, UID: 7, GID: 8, Nlink: 1, Size: 3, Blocks: 8, Atime: -5, Mtime: 1<<62 + 3}
+	want := engine.Attr{Mode: engine.TypeRegular | 0o6755, UID: 7, GID: 8, Nlink: 1, Size: 3, Blocks: 8, Content: 3, Atime: -5, Mtime: 1<<62 + 3}
 	a := ingest(t, v, dir.Ino, engine.Entry{
 		Name: "f", Mode: want.Mode, Owner: engine.Owner{UID: 7, GID: 8}, Atime: want.Atime, Mtime: want.Mtime, Rdev: 9,
 		Size: 3, Content: []engine.Chunk{{Data: []byte("abc")}},

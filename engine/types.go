@@ -54,10 +54,13 @@ type Attr struct {
 	Rdev   uint32
 	Size   int64
 	Blocks int64 // allocated space in units of 512 bytes; holes do not count
-	Atime  int64
-	Mtime  int64
-	Ctime  int64
-	Btime  int64
+	// Content is what a quota counts: the bytes of a file's content without its
+	// holes.
+	Content int64
+	Atime   int64
+	Mtime   int64
+	Ctime   int64
+	Btime   int64
 }
 
 // IsDir reports whether the inode is a directory.

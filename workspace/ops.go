@@ -7,6 +7,7 @@ func operations() map[string]handler {
 	all := map[string]handler{}
 	maps.Copy(all, vaultOps())
 	maps.Copy(all, fileOps())
+	maps.Copy(all, lookOps())
 	maps.Copy(all, historyOps())
 	maps.Copy(all, diffOps())
 	maps.Copy(all, moveOps())

@@ -59,6 +59,8 @@ type tree interface {
 	Resolve(ctx context.Context, p string, follow bool) (engine.Attr, error)
 	Stat(ctx context.Context, ino engine.Ino) (engine.Attr, error)
 	Readlink(ctx context.Context, ino engine.Ino) (string, error)
+	ListXattr(ctx context.Context, ino engine.Ino) ([]string, error)
+	GetXattr(ctx context.Context, ino engine.Ino, name string) ([]byte, error)
 	ReadDir(ctx context.Context, dir engine.Ino, after string, fn func(engine.DirEntry) error) error
 	Walk(ctx context.Context, p string, fn func(path string, a engine.Attr) error) error
 }

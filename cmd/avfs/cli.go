@@ -37,9 +37,16 @@ func commands() []commandDef {
 		{"rm", "", groupFiles, "Remove files and directories.", func() any { return &rmCmd{} }},
 		{"cp", "", groupFiles, "Copy within a vault.", func() any { return &cpCmd{} }},
 		{"mv", "", groupFiles, "Move and rename within a vault.", func() any { return &mvCmd{} }},
+		{"touch", "", groupFiles, "Set times, and make files that are missing.", func() any { return &touchCmd{} }},
+		{"ln", "", groupFiles, "Make links within a vault.", func() any { return &lnCmd{} }},
 		{"stat", "", groupFiles, "Describe paths.", func() any { return &statCmd{} }},
 		{"tree", "", groupFiles, "List a directory with everything below it.", func() any { return &treeCmd{} }},
+		{"find", "", groupFiles, "Find paths by name, type, size, time and tag.", func() any { return &findCmd{} }},
 		{"grep", "", groupFiles, "Search the content of files.", func() any { return &grepCmd{} }},
+		{"du", "", groupFiles, "Add up what directories hold, as a quota counts it.", func() any { return &duCmd{} }},
+		{"tag", "", groupFiles, "Give paths a tag, and list what has one.", func() any { return &tagCmd{} }},
+		{"untag", "", groupFiles, "Take a tag away from paths.", func() any { return &untagCmd{} }},
+		{"meta", "", groupFiles, "Note keys and values about a path.", func() any { return &metaCmd{} }},
 
 		{"import", "", groupMove, "Copy a host directory or file into a vault.", func() any { return &importCmd{} }},
 		{"export", "", groupMove, "Copy a tree of a vault to the host.", func() any { return &exportCmd{} }},
@@ -116,6 +123,7 @@ type runner interface{ run(*app) error }
 
 // parse turns arguments into a command; nil if help was asked for and printed.
 func (a *app) parse(args []string) (runner, error) {
+	args = findStyle(args)
 	helped := false
 	options := []kong.Option{
 		kong.Name("avfs"),

@@ -21,6 +21,11 @@ func usageError(format string, args ...any) error {
 	return &engine.Error{Kind: kindUsage, Err: fmt.Errorf(format, args...)}
 }
 
+// noMeta says that nothing is noted under a key.
+func noMeta(path, key string) error {
+	return &engine.Error{Kind: engine.NoAttribute, Op: "meta", Path: path, Err: fmt.Errorf("nothing is noted under %q", key)}
+}
+
 // ended is a command that has printed its result and ends with a code of its own.
 type ended struct{ code int }
 
