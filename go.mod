@@ -4,6 +4,7 @@ go 1.26.0
 
 require (
 	github.com/alecthomas/kong v1.17.0 // cmd/avfs: parses the command line
+	github.com/aymanbagabas/go-udiff v0.4.2 // patch: differences of lines
 	github.com/dgraph-io/badger/v4 v4.9.6 // backends/badger: a database
 	github.com/google/jsonschema-go v0.4.3 // proxy, in tests: the schema of the envelope
 	github.com/hanwen/go-fuse/v2 v2.12.1 // gofusefs: the kernel's FUSE protocol
@@ -23,7 +24,6 @@ require (
 )
 
 require (
-	github.com/aymanbagabas/go-udiff v0.4.2 // indirect
 	github.com/cespare/xxhash/v2 v2.3.0 // indirect
 	github.com/dgraph-io/ristretto/v2 v2.2.0 // indirect
 	github.com/dustin/go-humanize v1.0.1 // indirect

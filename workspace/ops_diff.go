@@ -3,9 +3,11 @@ package workspace
 import (
 	"context"
 	"errors"
+	"io"
 	"strings"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/patch"
 )
 
 // DiffRequest names two states and paths to look at.
@@ -15,28 +17,68 @@ type DiffRequest struct {
 	To    string `json:"to,omitempty"`   // likewise
 	// Rest are a second state in the place of To, if the first of them names one, and
 	// paths.
-	Rest  []Path `json:"rest,omitempty"`
-	Times bool   `json:"times,omitempty"`
-	Limit int    `json:"limit,omitempty"`
+	Rest  []Path   `json:"rest,omitempty"`
+	Times bool     `json:"times,omitempty"`
+	Limit int      `json:"limit,omitempty"` // of the list; the text has everything
+	Text  DiffText `json:"text,omitempty"`
+	// Context is how many equal lines surround a difference in the text: 0 is the
+	// usual number, below 0 none.
+	Context int `json:"context,omitempty"`
 }
 
-// DiffResult lists what differs.
+// DiffText says what a diff writes to the output stream besides its result.
+type DiffText string
+
+// The texts of a diff. Empty is none.
+const (
+	TextUnified DiffText = "unified" // for people: binary files are only named
+	TextGit     DiffText = "git"     // for git apply
+	TextStat    DiffText = "stat"    // nothing is written, but Files counts lines
+)
+
+// DiffResult lists what differs. With a text Files has one entry for each section of
+// it, and LeftOut what it cannot express.
 type DiffResult struct {
 	Changes []engine.FileChange `json:"changes"`
 	Total   int                 `json:"total"`
+	Files   []patch.FileStat    `json:"files,omitempty"`
+	LeftOut []patch.LeftOut     `json:"left_out,omitempty"`
 }
 
-// OpDiff compares two states.
+// OpDiff compares two states, and may write the difference as text.
 var OpDiff = Op[DiffRequest, DiffResult]{Name: "diff",
-	Run: func(ctx context.Context, o *Owner, req DiffRequest, _ Streams) (DiffResult, error) {
+	Run: func(ctx context.Context, o *Owner, req DiffRequest, s Streams) (DiffResult, error) {
 		d, err := o.twoStates(ctx, req)
 		if err != nil {
 			return DiffResult{}, err
 		}
 		defer d.release()
-		changes, total, err := o.store.Diff(ctx, d.from, d.to, &engine.DiffOptions{Paths: d.paths, Times: req.Times, Limit: req.Limit})
-		return DiffResult{Changes: changes, Total: total}, err
+		opts := &engine.DiffOptions{Paths: d.paths, Times: req.Times}
+		if req.Text == "" {
+			opts.Limit = req.Limit
+		}
+		changes, total, err := o.store.Diff(ctx, d.from, d.to, opts)
+		res := DiffResult{Changes: changes, Total: total}
+		if err != nil || req.Text == "" {
+			return res, err
+		}
+		err = o.writeDiff(ctx, s.out(), d, req, &res)
+		if req.Limit > 0 && total > req.Limit {
+			res.Changes = changes[:req.Limit]
+		}
+		return res, err
 	}}
+
+// writeDiff writes the changes in res as text.
+func (o *Owner) writeDiff(ctx context.Context, w io.Writer, d twoStates, req DiffRequest, res *DiffResult) error {
+	if req.Text == TextStat {
+		w = io.Discard
+	}
+	opts := &patch.Options{Binary: req.Text == TextGit, Context: req.Context}
+	rep, err := patch.Write(ctx, w, o.store.Snapshot(d.from), o.store.Snapshot(d.to), res.Changes, opts)
+	res.Files, res.LeftOut = rep.Files, rep.LeftOut
+	return err
+}
 
 // twoStates are the states that a DiffRequest names.
 type twoStates struct {

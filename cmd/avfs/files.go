@@ -125,17 +125,20 @@ func (c *catCmd) run(a *app) error {
 // read writes the content of files to w.
 func (a *app) read(paths []workspace.Path, w io.Writer) error {
 	req := workspace.PathRequest{Paths: paths, Past: true}
-	bind := func(v string) workspace.PathRequest { req.Vault = v; return req }
+	_, err := callOut(a, workspace.OpRead, func(v string) workspace.PathRequest { req.Vault = v; return req }, w)
+	return err
+}
+
+// callOut is call for an operation whose output goes to w.
+func callOut[Req, Res any](a *app, op workspace.Op[Req, Res], bind func(vault string) Req, w io.Writer) (Res, error) {
 	out := &held{}
-	op := workspace.OpRead
-	_, err := call(a, op, bind, workspace.Streams{Out: out})
+	res, err := call(a, op, bind, workspace.Streams{Out: out})
 	if errors.Is(err, errTooLong) {
 		op.Long = true
-		_, err = call(a, op, bind, workspace.Streams{Out: w})
-		return err
+		return call(a, op, bind, workspace.Streams{Out: w})
 	}
 	_, werr := w.Write(out.Bytes())
-	return errors.Join(err, werr)
+	return res, errors.Join(err, werr)
 }
 
 // heldBytes is how much input or output of an operation waits in memory, so that
