@@ -2,62 +2,157 @@ package engine
 
 import (
 	"context"
+	"os"
 	"slices"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// AuditEntry tells of one command that somebody asked for, whether it ran or not.
-// Entries are only ever added; they outlive the vault that they are about.
+// AuditEntry tells of one command that somebody asked for, whether it ran or not, or
+// of one change of a vault, its history, its limits or the policy. Entries are only
+// ever added; they outlive the vault that they are about. Each carries the hash of
+// the one before and its own, so that none can be changed, moved or removed without
+// a trace; VerifyAudit finds it.
 type AuditEntry struct {
-	Seq        uint64    `json:"seq"` // strictly increasing within the store
+	Seq        uint64    `json:"seq"` // strictly increasing within the store, without a gap
 	At         time.Time `json:"at"`  // when the entry was made: when the command had ended
 	Kind       string    `json:"kind"`
 	Vault      string    `json:"vault"`
+	VaultID    uint64    `json:"vault_id,omitempty"`
+	Subject    string    `json:"subject,omitempty"` // what else it is about; see the kinds
 	ExecID     string    `json:"exec_id,omitempty"`
 	Argv       []string  `json:"argv,omitempty"`
 	Shell      string    `json:"shell,omitempty"`
 	Cwd        string    `json:"cwd,omitempty"`
 	Action     string    `json:"action"` // what the policy said
 	Rule       string    `json:"rule"`
+	Policy     string    `json:"policy,omitempty"` // the digest of the one that was asked
 	Status     string    `json:"status"`
 	ExitCode   *int      `json:"exit_code,omitempty"`
 	DurationMS int64     `json:"duration_ms"`
 	RootBefore string    `json:"root_before,omitempty"`
 	RootAfter  string    `json:"root_after,omitempty"`
+	Event      uint64    `json:"event,omitempty"` // the entry of the timeline that tells of the same
 	Error      string    `json:"error,omitempty"` // the kind of the error that kept the command from running
 	UID        int       `json:"uid"`             // of the user who asked; -1 where there are none
+	PID        int       `json:"pid,omitempty"`   // of the process that asked
+	User       string    `json:"user,omitempty"`  // the name of the user, where it is known
+	FromExec   string    `json:"from_exec,omitempty"`
+	Prev       string    `json:"prev,omitempty"` // the hash of the entry before; the first has none
+	Hash       string    `json:"hash,omitempty"` // of everything above
+
+	began time.Time // when the change was asked for; zero: not known
 }
 
-// AppendAudit adds an entry, durably, and returns it with Seq and At filled in.
+// The kinds of audit entries, and what their subjects are. Changes that fail have no
+// entry; commands always have one.
+const (
+	AuditExec             = "exec"
+	AuditPolicyChange     = "policy.change"      // the digest of the policy before
+	AuditQuotaSet         = "quota.set"          //
+	AuditRetentionSet     = "retention.set"      //
+	AuditCheckpointSave   = "checkpoint.save"    // the id, and the name if it has one
+	AuditCheckpointDelete = "checkpoint.delete"  // likewise
+	AuditRestore          = "checkpoint.restore" // what asked for it, such as the id
+	AuditUndo             = "undo"               //
+	AuditImport           = "import"             //
+	AuditWrite            = "write"              //
+	AuditPrune            = "prune"              // what was dropped
+	AuditVaultCreate      = "vault.create"       //
+	AuditVaultFork        = "vault.fork"         // the vault that was forked
+	AuditVaultDelete      = "vault.delete"       //
+	AuditRepair           = "repair"             // what was mended
+)
+
+// auditKind is the kind of the entry about an event. Other causes are kinds themselves.
+func auditKind(cause string) string {
+	if cause == CauseRestore {
+		return AuditRestore
+	}
+	return cause
+}
+
+// The decision and the status of changes.
+const (
+	auditAllow = "allow"
+	auditDone  = "completed"
+)
+
+// Actor is who asks for something, for the audit.
+type Actor struct {
+	UID  int    `json:"uid"` // -1 where there are none
+	PID  int    `json:"pid,omitempty"`
+	User string `json:"user,omitempty"` // the name, where it is known
+	Exec string `json:"exec,omitempty"` // the exec that the process is part of, if any
+	// Asked is when, in this process, for the duration in the entry; zero is not known.
+	Asked time.Time `json:"-"`
+}
+
+type actorKey struct{}
+
+// WithActor names who asks for what is done with the context. Without it, that is
+// this process.
+func WithActor(ctx context.Context, a Actor) context.Context {
+	return context.WithValue(ctx, actorKey{}, a)
+}
+
+func actorOf(ctx context.Context) Actor {
+	if a, ok := ctx.Value(actorKey{}).(Actor); ok {
+		return a
+	}
+	return Actor{UID: os.Getuid(), PID: os.Getpid()}
+}
+
+// by fills in who asks, unless the entry says so already.
+func (e AuditEntry) by(a Actor) AuditEntry {
+	if e.PID == 0 {
+		e.UID, e.PID, e.User, e.FromExec = a.UID, a.PID, a.User, a.Exec
+	}
+	return e
+}
+
+// entry begins the entry about a change of a vault that ctx asks for. Whoever makes
+// the change completes it and hands it to putAudit, in the transaction of the change.
+// The caller holds commitMu, or nobody else knows the vault.
+func (v *Vault) entry(ctx context.Context, kind string) AuditEntry {
+	a := actorOf(ctx)
+	e := AuditEntry{Kind: kind, Vault: v.rec.Name, VaultID: v.id, Action: auditAllow, Status: auditDone, began: a.Asked}
+	return e.by(a)
+}
+
+// eventEntry is entry for a change that the timeline tells of too.
+func (v *Vault) eventEntry(ctx context.Context, ev Event) AuditEntry {
+	e := v.entry(ctx, auditKind(ev.Cause))
+	e.Event, e.Argv, e.Subject = ev.Seq, ev.Command, ev.ID
+	return e
+}
+
+// between completes an entry with the roots before and after.
+func (e AuditEntry) between(before, after Root) AuditEntry {
+	e.RootBefore, e.RootAfter = before.String(), after.String()
+	return e
+}
+
+// AppendAudit adds an entry, durably, and returns it as it is stored. Who asks is
+// taken from ctx if the entry does not say.
 func (s *Store) AppendAudit(ctx context.Context, e AuditEntry) (AuditEntry, error) {
-	e = s.stampAudit(e)
-	err := s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
+	e, err := s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
 	return e, wrap(err, "audit", e.Vault)
 }
 
-// appendAudit adds an entry that is stamped, and does also, in one transaction. It
-// may use the reserve: a command that was let begin on a full disk must be able to end.
-func (s *Store) appendAudit(ctx context.Context, e AuditEntry, also func(tx kv.Writer) error) error {
-	return s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
-		if err := putAudit(tx, e); err != nil {
+// appendAudit adds an entry, and does also, in one transaction. It may use the
+// reserve: a command that was let begin on a full disk must be able to end.
+func (s *Store) appendAudit(ctx context.Context, e AuditEntry, also func(tx kv.Writer) error) (AuditEntry, error) {
+	e = e.by(actorOf(ctx))
+	stored := e
+	err := s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) (err error) {
+		if stored, err = s.putAudit(tx, e); err != nil {
 			return err
 		}
-		if err := also(tx); err != nil {
-			return err
-		}
-		return s.putCounters(tx)
+		return also(tx)
 	})
-}
-
-// stampAudit fills in what the engine knows of an entry, and cuts off what is too
-// long to keep.
-func (s *Store) stampAudit(e AuditEntry) AuditEntry {
-	e = e.shortened()
-	e.Seq = s.lastAudit.Add(1)
-	e.At = s.opts.Clock().UTC()
-	return e
+	return stored, err
 }
 
 // shortened is the entry with what is beyond maxCommand bytes cut off.
@@ -67,29 +162,6 @@ func (e AuditEntry) shortened() AuditEntry {
 		e.Shell = e.Shell[:maxCommand] + "..."
 	}
 	return e
-}
-
-func putAudit(tx kv.Writer, e AuditEntry) error { return putJSON(tx, tableAudit, kv.ID(e.Seq), e) }
-
-// Audit lists the newest entries, oldest first; limit 0 lists all.
-func (s *Store) Audit(ctx context.Context, limit int) ([]AuditEntry, error) {
-	entries := []AuditEntry{}
-	var from []byte
-	if last := s.lastAudit.Load(); limit > 0 && last > uint64(limit) {
-		from = kv.ID(last - uint64(limit) + 1)
-	}
-	err := s.kv.View(ctx, func(tx kv.Reader) error {
-		entries = entries[:0]
-		return tx.Scan(tableAudit, nil, from, func(k, value []byte) error {
-			var e AuditEntry
-			if err := parseJSON(tableAudit, k, value, &e); err != nil {
-				return err
-			}
-			entries = append(entries, e)
-			return nil
-		})
-	})
-	return entries, wrap(err, "read audit", "")
 }
 
 // shortened is a command line with what is beyond maxCommand bytes cut off; then

@@ -75,6 +75,8 @@ type faults struct {
 	chunks map[uint64]chunkRef
 	nodes  []tree.Ref
 	usage  []usageFault
+
+	noAuditHead bool // it is damaged or missing
 }
 
 // indexFault is a row of the digest index that is damaged or, where id is not 0,
@@ -126,6 +128,9 @@ func (c *checker) run(ctx context.Context) error {
 			}
 			c.add("store", "", "database: %v", err)
 		}
+	}
+	if err := c.audit(ctx); err != nil {
+		return err
 	}
 	roots, err := c.roots(ctx, live)
 	if err != nil {
@@ -190,15 +195,22 @@ func (c *checker) roots(ctx context.Context, live map[string]vaultRecord) ([]kep
 				return err
 			}
 		}
-		return tx.Scan(tableAudit, nil, nil, func(k, value []byte) error {
-			var e AuditEntry
-			if err := parseJSON(tableAudit, k, value, &e); err != nil {
-				c.add("store", "", "audit: entry %d is damaged", kv.ParseID(k))
-			}
-			return nil
-		})
+		return nil
 	})
 	return list, err
+}
+
+// audit checks that the audit is whole.
+func (c *checker) audit(ctx context.Context) error {
+	chain := newChainCheck(nil)
+	if err := chain.run(ctx, c.s.kv); err != nil {
+		return err
+	}
+	for _, f := range chain.rep.Findings {
+		c.add("store", "", "audit: %s", f.Problem)
+	}
+	c.faults.noAuditHead = chain.noHead
+	return nil
 }
 
 // index checks that the digest index leads to chunks that are there and are what

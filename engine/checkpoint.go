@@ -39,16 +39,21 @@ func (v *Vault) Checkpoint(ctx context.Context, opts CheckpointOptions) (Checkpo
 	if err := v.checkCheckpointName(ctx, opts.Name); err != nil {
 		return Checkpoint{}, err
 	}
-	cp, err := v.checkpointLocked(ctx, opts)
-	return cp, wrap(err, "checkpoint", v.Name())
+	cp, keep := v.newCheckpoint(opts)
+	e := v.entry(ctx, AuditCheckpointSave)
+	e.Subject = cp.label()
+	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+		if err := keep(tx, rec); err != nil {
+			return err
+		}
+		_, err := v.s.putAudit(tx, e.between(rec.Root, rec.Root))
+		return err
+	}})
+	return *cp, wrap(err, "checkpoint", v.Name())
 }
 
-// checkpointLocked is Checkpoint for a caller that holds commitMu.
-func (v *Vault) checkpointLocked(ctx context.Context, opts CheckpointOptions) (Checkpoint, error) {
-	cp, keep := v.newCheckpoint(opts)
-	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: keep})
-	return *cp, err
-}
+// label is the id, with the name if there is one.
+func (cp *Checkpoint) label() string { return strings.TrimRight(cp.ID+" "+cp.Name, " ") }
 
 // newCheckpoint is a checkpoint, and what a commit has to do to keep its root under
 // it, which completes the checkpoint.
@@ -154,6 +159,8 @@ func (v *Vault) DeleteCheckpoint(ctx context.Context, idOrName string) error {
 		return wrap(err, "delete checkpoint", idOrName)
 	}
 	rec := v.rec
+	e := v.entry(ctx, AuditCheckpointDelete).between(rec.Root, rec.Root)
+	e.Subject = cp.label()
 	err = v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
 		if _, ok, err := tx.Get(tableCheckpoints, rowKey(v.id, seq)); err != nil || !ok {
 			if err == nil {
@@ -164,6 +171,9 @@ func (v *Vault) DeleteCheckpoint(ctx context.Context, idOrName string) error {
 		rec = v.rec
 		rec.Checkpoints--
 		if err := tx.Delete(tableCheckpoints, rowKey(v.id, seq)); err != nil {
+			return err
+		}
+		if _, err := v.s.putAudit(tx, e); err != nil {
 			return err
 		}
 		return putRecord(tx, rec)

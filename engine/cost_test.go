@@ -129,8 +129,9 @@ func TestForkCost(t *testing.T) {
 			if c.reads != first.reads || c.updates != first.updates || c.puts != first.puts || c.bytes > first.bytes+100 {
 				t.Errorf("%v where the smallest vault needs %v", c, first)
 			}
-			if c.reads > 0 || c.updates > 1 || c.puts > 3 {
-				t.Errorf("%v is more than one record", c)
+			// What it makes, its vault, the counters, the audit entry and the head of the audit.
+			if c.reads > 0 || c.updates > 1 || c.puts > 5 {
+				t.Errorf("%v is more than a few records", c)
 			}
 		}
 	}
@@ -174,7 +175,7 @@ func TestDiffCost(t *testing.T) {
 			}
 			return err
 		})
-		if limit := int64(12 * differ * depth); restore.reads > limit || restore.puts > 5 {
+		if limit := int64(12 * differ * depth); restore.reads > limit || restore.puts > 7 {
 			t.Errorf("%d files: restore needs %v, more than %d node reads", n, restore, limit)
 		}
 		part := c.measure(t, func() error {

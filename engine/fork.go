@@ -51,7 +51,12 @@ func (s *Store) forkFrom(ctx context.Context, v *Vault, root Root, files, bytes 
 		Quota: pinned.Quota, Retention: pinned.Retention,
 	}
 	fork, err := s.addVault(rec, func(f *Vault) error {
+		e := f.entry(ctx, AuditVaultFork)
+		e.Subject, e.RootAfter = pinned.Name, root.String()
 		return s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
+			if _, err := s.putAudit(tx, e); err != nil {
+				return err
+			}
 			if err := putRecord(tx, f.rec); err != nil {
 				return err
 			}

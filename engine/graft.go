@@ -89,7 +89,7 @@ func (v *Vault) commitGraft(ctx context.Context, undo Checkpoint, ev *Event) err
 	c := v.freeze(commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
 		rec.Checkpoints++
 		ev.After = rec.Root
-		return v.putHistory(tx, undo, *ev)
+		return v.putHistory(ctx, tx, undo, *ev)
 	}})
 	pinned := v.pinned()
 	c.old.NodeMark, c.old.ChunkMark = pinned.NodeMark, pinned.ChunkMark

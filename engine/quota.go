@@ -65,7 +65,8 @@ func (v *Vault) Quota() Quota {
 	return v.rec.Quota
 }
 
-// SetQuota changes the quota, durably, and adds e to the audit with it. What the
+// SetQuota changes the quota, durably, and tells of it in the audit, with the command
+// line of e. What the
 // vault holds beyond the new quota stays; it can shrink and not grow.
 func (v *Vault) SetQuota(ctx context.Context, change QuotaChange, e AuditEntry) (Quota, error) {
 	const op = "set quota"
@@ -87,10 +88,10 @@ func (v *Vault) SetQuota(ctx context.Context, change QuotaChange, e AuditEntry) 
 			*b.to = *b.from
 		}
 	}
-	e.Vault = rec.Name
-	e = v.s.stampAudit(e)
+	made := v.entry(ctx, AuditQuotaSet).between(rec.Root, rec.Root)
+	made.Argv = e.Argv
 	err := v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
-		if err := putAudit(tx, e); err != nil {
+		if _, err := v.s.putAudit(tx, made); err != nil {
 			return err
 		}
 		if err := putRecord(tx, rec); err != nil {

@@ -30,8 +30,13 @@ func sealJSON(t kv.Table, key []byte, value any) ([]byte, error) {
 	if err != nil {
 		return nil, err
 	}
+	return sealBody(t, key, body), nil
+}
+
+// sealBody adds the checksum to a JSON object.
+func sealBody(t kv.Table, key, body []byte) []byte {
 	sum := recordSum(t, key, body)
-	return fmt.Appendf(body[:len(body)-1], `,"sum":"%08x"}`, sum), nil
+	return fmt.Appendf(body[:len(body)-1], `,"sum":"%08x"}`, sum)
 }
 
 // parseJSON decodes what sealJSON wrote.

@@ -113,7 +113,39 @@ func (r *repairer) mend(ctx context.Context, f *faults) error {
 	if err := r.rows(ctx, f.rows); err != nil {
 		return err
 	}
-	return r.usage(ctx, f.usage)
+	if err := r.usage(ctx, f.usage); err != nil {
+		return err
+	}
+	if f.noAuditHead {
+		return r.auditHead(ctx)
+	}
+	return nil
+}
+
+// auditHead puts the head of the audit at the newest entry that is there, and adds an
+// entry that says so: that there was no other behind it cannot be proved any more.
+func (r *repairer) auditHead(ctx context.Context) error {
+	e := AuditEntry{Kind: AuditRepair, Subject: "the head of the audit was damaged", Action: auditAllow, Status: auditDone}
+	e = e.by(actorOf(ctx))
+	chain, wrote := newChainCheck(nil), false
+	err := chain.run(ctx, r.s.kv)
+	if err == nil && chain.noHead {
+		err = r.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
+			_, err := readAuditHead(tx)
+			if wrote = KindOf(err) == Corrupt; !wrote {
+				return err
+			}
+			if err := putJSON(tx, tableMeta, metaAudit, chain.head); err != nil {
+				return err
+			}
+			_, err = r.s.putAudit(tx, e)
+			return err
+		})
+	}
+	if err == nil && wrote {
+		r.did("the head of the audit was damaged", "set to the newest entry, %d; whether there were others behind it cannot be told", chain.head.Seq)
+	}
+	return err
 }
 
 // put writes one record durably unless good, which looks at what is there now,

@@ -349,6 +349,9 @@ func TestSalvage(t *testing.T) {
 		tb := table(t, name)
 		keys, values := rowsOf(t, whole, tb)
 		for i := range keys {
+			if string(keys[i]) == "audit" {
+				continue // a store opens without it; see TestAuditHeadMended
+			}
 			for at := range values[i] {
 				db := whole.Clone(memkv.ProcessDeath, 0)
 				putRow(t, db, tb, keys[i], flipped(values[i], at))

@@ -101,7 +101,7 @@ func (v *Vault) switchTo(ctx context.Context, to Root, ev Event) (RestoreResult,
 		ev = v.stamp(ev)
 		ev.Before, ev.After = plan.from, to
 		err := v.s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
-			if err := v.putHistory(tx, undo, ev); err != nil {
+			if err := v.putHistory(ctx, tx, undo, ev); err != nil {
 				return err
 			}
 			if err := putRecord(tx, rec); err != nil {
@@ -145,12 +145,12 @@ func (v *Vault) undoCheckpoint(ev Event) Checkpoint {
 }
 
 // putHistory writes what a restore leaves in the vault's history.
-func (v *Vault) putHistory(tx kv.Writer, undo Checkpoint, ev Event) error {
+func (v *Vault) putHistory(ctx context.Context, tx kv.Writer, undo Checkpoint, ev Event) error {
 	seq, _ := parseCheckpointID(undo.ID)
 	if err := putJSON(tx, tableCheckpoints, rowKey(v.id, seq), undo); err != nil {
 		return err
 	}
-	return v.putEvent(tx, ev)
+	return v.putNoted(ctx, tx, ev)
 }
 
 // adopt makes rec the vault's record and cuts off the handles of what changed.

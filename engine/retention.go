@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"errors"
+	"fmt"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -93,7 +94,13 @@ func (v *Vault) Prune(ctx context.Context, opts *PruneOptions) (PruneReport, err
 	if opts.Rule != nil {
 		rule = *opts.Rule
 	}
+	e := v.entry(ctx, AuditPrune)
 	rep, err := v.pruneLocked(ctx, rule, opts.DryRun)
+	if err == nil && !opts.DryRun && rep.Events+rep.Checkpoints > 0 {
+		e = e.between(v.rec.Root, v.rec.Root)
+		e.Subject = fmt.Sprintf("%d events, %d automatic checkpoints", rep.Events, rep.Checkpoints)
+		_, err = v.s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
+	}
 	return rep, wrap(err, "prune", v.Name())
 }
 
@@ -212,7 +219,13 @@ func (v *Vault) SetRetention(ctx context.Context, rule *Retention) error {
 	}
 	rec := v.rec
 	rec.Retention = rule
-	err := v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error { return putRecord(tx, rec) })
+	e := v.entry(ctx, AuditRetentionSet).between(rec.Root, rec.Root)
+	err := v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error {
+		if _, err := v.s.putAudit(tx, e); err != nil {
+			return err
+		}
+		return putRecord(tx, rec)
+	})
 	if err != nil {
 		return wrap(err, op, v.Name())
 	}

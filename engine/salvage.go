@@ -65,7 +65,6 @@ func (s *salvager) counters(tx kv.Writer) error {
 		{tableNodes, kv.ParseID, &s.last.Node},
 		{tableChunks, kv.ParseID, &s.last.Chunk},
 		{tableVaults, kv.ParseID, &s.last.Vault},
-		{tableAudit, kv.ParseID, &s.last.Audit},
 		{tableCheckpoints, func(k []byte) uint64 { return kv.ParseID(k[8:]) }, &s.last.Checkpoint},
 		{tableTimeline, func(k []byte) uint64 { return ^kv.ParseID(k[8:]) }, &s.last.Event},
 		{tableOutputs, func(k []byte) uint64 { return ^kv.ParseID(k[8:]) }, &s.last.Output},

@@ -39,7 +39,7 @@ func rowTables() []kv.Table {
 }
 
 // FormatVersion is the version of everything that the engine writes.
-const FormatVersion = 2
+const FormatVersion = 3
 
 // Options tunes a store. The zero value and nil are the defaults.
 type Options struct {
@@ -93,7 +93,7 @@ type Store struct {
 	chunks *chunkStore
 
 	// The newest ids handed out; a commit persists them with what uses them.
-	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent, lastAudit, lastOutput atomic.Uint64
+	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent, lastOutput atomic.Uint64
 
 	lastUnfinished atomic.Uint64 // need only be new among the records that are there
 	left           []*Unfinished // by the process that had the store before; set at open
@@ -127,7 +127,6 @@ type counters struct {
 	Vault      uint64 `json:"vault"`
 	Checkpoint uint64 `json:"checkpoint"`
 	Event      uint64 `json:"event"`
-	Audit      uint64 `json:"audit"`
 	Output     uint64 `json:"output,omitempty"`
 	Collected  int64  `json:"collected_bytes,omitempty"`
 }
@@ -147,6 +146,9 @@ func Create(ctx context.Context, db kv.Store, opts *Options) (*Store, error) {
 			return err
 		}
 		if err := putJSON(tx, tableMeta, metaCounters, counters{}); err != nil {
+			return err
+		}
+		if err := putJSON(tx, tableMeta, metaAudit, auditHead{}); err != nil {
 			return err
 		}
 		return tx.Put(tableMeta, metaFormat, strconv.AppendInt(nil, FormatVersion, 10))
@@ -198,7 +200,6 @@ func (s *Store) load(ctx context.Context) error {
 		s.lastVault.Store(c.Vault)
 		s.lastCheckpoint.Store(c.Checkpoint)
 		s.lastEvent.Store(c.Event)
-		s.lastAudit.Store(c.Audit)
 		s.lastOutput.Store(c.Output)
 		s.collectedBytes.Store(c.Collected)
 		err = tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
@@ -220,7 +221,7 @@ func (s *Store) load(ctx context.Context) error {
 func (s *Store) putCounters(tx kv.Writer) error {
 	return putJSON(tx, tableMeta, metaCounters, counters{
 		Node: s.lastNode.Load(), Chunk: s.lastChunk.Load(), Vault: s.lastVault.Load(),
-		Checkpoint: s.lastCheckpoint.Load(), Event: s.lastEvent.Load(), Audit: s.lastAudit.Load(), Output: s.lastOutput.Load(),
+		Checkpoint: s.lastCheckpoint.Load(), Event: s.lastEvent.Load(), Output: s.lastOutput.Load(),
 		Collected: s.collectedBytes.Load(),
 	})
 }
@@ -269,7 +270,12 @@ func (s *Store) CreateVault(ctx context.Context, name string) (*Vault, error) {
 		v.mu.Lock()
 		v.put(RootIno, inodeKey(RootIno), top.encode())
 		v.mu.Unlock()
-		return v.commitSwept(ctx, commitRequest{durable: true})
+		return v.commitSwept(ctx, commitRequest{durable: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+			e := v.entry(ctx, AuditVaultCreate)
+			e.RootAfter = rec.Root.String()
+			_, err := s.putAudit(tx, e)
+			return err
+		}})
 	})
 	return v, wrap(err, "create vault", name)
 }
@@ -361,7 +367,14 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 		return wrap(err, "delete vault", name)
 	}
 	const mode = kv.Durable | kv.Reclaim
-	err = s.kv.Update(ctx, mode, func(tx kv.Writer) error { return tx.Delete(tableVaults, kv.ID(v.id)) })
+	e := v.entry(ctx, AuditVaultDelete)
+	e.RootBefore = v.rec.Root.String() // retired: nobody changes it any more
+	err = s.kv.Update(ctx, mode, func(tx kv.Writer) error {
+		if _, err := s.putAudit(tx, e); err != nil {
+			return err
+		}
+		return tx.Delete(tableVaults, kv.ID(v.id))
+	})
 	if err != nil {
 		v.revive()
 		return wrap(err, "delete vault", name)

@@ -37,11 +37,16 @@ const (
 // new root as After, in one transaction. Before must be a root that the caller
 // got from Pin; the timeline keeps it from now on and the pin is taken back. Seq,
 // VaultID and At are filled in. Audit entries are added in the same transaction;
-// the new root is filled in as their RootAfter.
+// the new root is filled in as their RootAfter. Without any, one about the event is.
 func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Event, error) {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
-	ev, err := v.recordLocked(ctx, ev, audit, v.putEvent)
+	ev, err := v.recordLocked(ctx, ev, audit, func(tx kv.Writer, ev Event) error {
+		if len(audit) > 0 {
+			return v.putEvent(tx, ev)
+		}
+		return v.putNoted(ctx, tx, ev)
+	})
 	if err != nil {
 		return ev, wrap(err, "record "+ev.Cause, v.Name())
 	}
@@ -58,13 +63,21 @@ func (v *Vault) RecordChange(ctx context.Context, ev Event) error {
 		if ev.After.Same(ev.Before) {
 			return nil
 		}
-		return v.putEvent(tx, ev)
+		return v.putNoted(ctx, tx, ev)
 	})
 	if err != nil {
 		return wrap(err, "record "+ev.Cause, v.Name())
 	}
 	v.s.unpin(ev.Before)
 	return nil
+}
+
+// putNoted writes an event, and the entry of the audit about it.
+func (v *Vault) putNoted(ctx context.Context, tx kv.Writer, ev Event) error {
+	if _, err := v.s.putAudit(tx, v.eventEntry(ctx, ev).between(ev.Before, ev.After)); err != nil {
+		return err
+	}
+	return v.putEvent(tx, ev)
 }
 
 func (v *Vault) putEvent(tx kv.Writer, ev Event) error {
@@ -75,14 +88,11 @@ func (v *Vault) putEvent(tx kv.Writer, ev Event) error {
 // the transaction of the commit.
 func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry, put func(tx kv.Writer, ev Event) error) (Event, error) {
 	ev = v.stamp(ev)
-	for i := range audit {
-		audit[i] = v.s.stampAudit(audit[i])
-	}
 	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
 		ev.After = rec.Root
 		for _, e := range audit {
-			e.RootAfter = rec.Root.String()
-			if err := putAudit(tx, e); err != nil {
+			e.RootAfter, e.Event, e.VaultID = rec.Root.String(), ev.Seq, v.id
+			if _, err := v.s.putAudit(tx, e.by(actorOf(ctx))); err != nil {
 				return err
 			}
 		}

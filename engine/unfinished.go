@@ -57,7 +57,7 @@ func (v *Vault) Begin(ctx context.Context, opts BeginOptions) (*Unfinished, erro
 func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
 	u := &Unfinished{v: v, seq: v.s.lastUnfinished.Add(1), pinned: true, out: v.newOutput(opts.ID), rec: unfinishedRecord{
 		VaultID: v.id, ID: opts.ID, Command: shortened(opts.Command), At: v.s.opts.Clock().UTC(),
-		ReadOnly: opts.ReadOnly, Owner: opts.Owner, Audit: opts.Audit.shortened(),
+		ReadOnly: opts.ReadOnly, Owner: opts.Owner, Audit: opts.Audit.shortened().by(actorOf(ctx)),
 	}}
 	var keep func(tx kv.Writer, rec *vaultRecord) error
 	if opts.Checkpoint != nil {
@@ -116,7 +116,8 @@ func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 	var err error
 	if u.rec.ReadOnly {
 		audit.RootAfter = u.rec.Before.String()
-		err = u.v.s.appendAudit(ctx, u.v.s.stampAudit(audit), over)
+		audit.VaultID = u.rec.VaultID
+		_, err = u.v.s.appendAudit(ctx, audit, over)
 	} else {
 		ev, err = u.record(ctx, ev, audit, over)
 	}
@@ -159,7 +160,8 @@ func (u *Unfinished) over(ctx context.Context) func(tx kv.Writer) error {
 // for a command that did not run after all. It has no event.
 func (u *Unfinished) NotRun(ctx context.Context, audit AuditEntry) error {
 	defer u.unpin()
-	err := u.v.s.appendAudit(ctx, u.v.s.stampAudit(audit), u.remove)
+	audit.VaultID = u.rec.VaultID
+	_, err := u.v.s.appendAudit(ctx, audit, u.remove)
 	return wrap(err, "audit", u.v.Name())
 }
 

@@ -94,10 +94,11 @@ func checkRecorded(t *testing.T, st *engine.Store, before engine.Root, readOnly 
 	if err != nil {
 		t.Fatal(err)
 	}
-	audit, err := st.Audit(ctx, 0)
+	list, err := st.QueryAudit(ctx, engine.AuditQuery{Kinds: []string{engine.AuditExec}})
 	if err != nil {
 		t.Fatal(err)
 	}
+	audit := list.Entries
 	if n := len(audit); n != 2 || audit[1].Status != "owner_lost" || audit[1].RootBefore != before.String() {
 		t.Errorf("audit: %+v", audit)
 	}

@@ -70,6 +70,8 @@ type Envelope struct {
 	Isolation       Isolation `json:"isolation"`
 
 	Error *workspace.Fault `json:"error,omitempty"`
+
+	policy string // the digest of the policy that decided, for the audit
 }
 
 // KeptOutput says what of the full output of a command is kept in the store.

@@ -185,7 +185,7 @@ func (p *Proxy) decide(ctx context.Context, env *Envelope, req *Request, place s
 	facts := NewFacts(ctx, p.Workspace, req.Vault, place)
 	q := question(req, place)
 	q.Facts = facts
-	env.Decision = p.Policy.Decide(q)
+	env.Decision, env.policy = p.Policy.Decide(q), p.Policy.Digest()
 	end := Completed
 	switch {
 	case facts.Err() != nil:
@@ -218,8 +218,8 @@ func beginRequest(env *Envelope, req *Request, place string) workspace.ExecReque
 // auditEntry is what the audit says of an execution, as far as it is known.
 func auditEntry(env *Envelope) engine.AuditEntry {
 	return engine.AuditEntry{
-		Kind: "exec", Vault: env.Vault, ExecID: env.ID, Argv: env.Command.Argv, Shell: env.Command.Shell, Cwd: env.Command.Cwd,
-		Action: string(env.Decision.Action), Rule: env.Decision.Rule, Status: string(env.Status), UID: os.Getuid(),
+		Kind: engine.AuditExec, Vault: env.Vault, ExecID: env.ID, Argv: env.Command.Argv, Shell: env.Command.Shell, Cwd: env.Command.Cwd,
+		Action: string(env.Decision.Action), Rule: env.Decision.Rule, Policy: env.policy, Status: string(env.Status),
 	}
 }
 

@@ -235,11 +235,15 @@ func TestAuditSeesEveryCommand(t *testing.T) {
 	wantStatus(t, d.Exec(d.ctx, Request{Argv: []string{"true"}, ReadOnly: true}), StatusCompleted, 0)
 	ran := d.Exec(d.ctx, Request{Shell: "echo 1 > a", Cwd: "/"})
 	wantStatus(t, ran, StatusCompleted, 0)
-	entries, err := workspace.CallVault(d.ctx, d.Workspace, "v", workspace.OpAudit,
-		func(v string) workspace.LogRequest { return workspace.LogRequest{Vault: v} }, workspace.Streams{})
+	list, err := workspace.CallVault(d.ctx, d.Workspace, "v", workspace.OpAudit,
+		func(v string) workspace.AuditRequest { return workspace.AuditRequest{Vault: v} }, workspace.Streams{})
 	if err != nil {
 		t.Fatal(err)
 	}
+	if len(list.Entries) < 2 || list.Entries[0].Kind != engine.AuditVaultCreate || list.Entries[1].Kind != engine.AuditPolicyChange || list.Entries[1].Policy != d.Policy.Digest() {
+		t.Fatalf("the audit begins with %+v", list.Entries)
+	}
+	entries := list.Entries[2:]
 	want := []string{"completed 3", "denied", "approval_required", "completed 0", "completed 0"}
 	var got []string
 	for i, e := range entries {
@@ -248,7 +252,7 @@ func TestAuditSeesEveryCommand(t *testing.T) {
 			line += " " + strconv.Itoa(*e.ExitCode)
 		}
 		got = append(got, line)
-		if e.Seq != uint64(i+1) || e.Kind != "exec" || e.Vault != "v" || e.ExecID == "" {
+		if e.Seq != uint64(i+3) || e.Kind != "exec" || e.Vault != "v" || e.ExecID == "" || e.PID != os.Getpid() || e.Policy != d.Policy.Digest() {
 			t.Errorf("entry %d: %+v", i, e)
 		}
 	}

@@ -79,3 +79,33 @@ func (o *Owner) awaitExec(ctx context.Context, exec string) error {
 		return ctx.Err()
 	}
 }
+
+// AuditRequest asks for entries of the audit of a vault's store.
+type AuditRequest struct {
+	Vault string            `json:"vault"` // whose store it is; the query may choose another vault
+	Query engine.AuditQuery `json:"query"`
+}
+
+// OpAudit lists entries of the audit of a vault's store, oldest first.
+var OpAudit = Op[AuditRequest, engine.AuditList]{Name: "audit",
+	Run: func(ctx context.Context, o *Owner, req AuditRequest, _ Streams) (engine.AuditList, error) {
+		return o.store.QueryAudit(ctx, req.Query)
+	}}
+
+// AuditVerifyRequest asks whether the audit of a vault's store is what was written.
+type AuditVerifyRequest struct {
+	Vault string             `json:"vault"`
+	Heads []engine.AuditHead `json:"heads,omitempty"` // that were noted elsewhere
+}
+
+// OpAuditVerify follows the chain of the audit of a vault's store.
+var OpAuditVerify = Op[AuditVerifyRequest, engine.AuditReport]{Name: "audit.verify",
+	Run: func(ctx context.Context, o *Owner, req AuditVerifyRequest, _ Streams) (engine.AuditReport, error) {
+		return o.store.VerifyAudit(ctx, req.Heads...)
+	}}
+
+// OpAuditHead tells the head of the audit of a vault's store.
+var OpAuditHead = Op[InVault, engine.AuditHead]{Name: "audit.head",
+	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) (engine.AuditHead, error) {
+		return o.store.AuditHead(ctx)
+	}}

@@ -138,7 +138,7 @@ const cancelWait = 10 * time.Second
 // is sent only once the owner has taken the request, so that one that never began
 // can be asked again. An operation without input is told when ctx ends, and still
 // gives its answer; one with input is cut off.
-func (r *remote) call(ctx context.Context, op string, in bool, raw json.RawMessage, s Streams) (json.RawMessage, error) {
+func (r *remote) call(ctx context.Context, op string, in bool, raw json.RawMessage, s Streams, by engine.Actor) (json.RawMessage, error) {
 	reqCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	defer cancel()
 	// The transport waits for the end of the body even after the owner has closed
@@ -159,7 +159,7 @@ func (r *remote) call(ctx context.Context, op string, in bool, raw json.RawMessa
 		}
 		_ = bodyEnd.CloseWithError(err) // never fails
 	}()
-	resp, err := r.post(reqCtx, op, body, s.Exec, lost)
+	resp, err := r.post(reqCtx, op, body, by, lost)
 	if err != nil {
 		if ctx.Err() != nil {
 			return nil, ctx.Err()
@@ -182,15 +182,13 @@ func (r *remote) call(ctx context.Context, op string, in bool, raw json.RawMessa
 	return res, err
 }
 
-func (r *remote) post(ctx context.Context, op string, body io.Reader, exec string, lost func()) (*http.Response, error) {
+func (r *remote) post(ctx context.Context, op string, body io.Reader, by engine.Actor, lost func()) (*http.Response, error) {
 	req, err := http.NewRequestWithContext(ctx, http.MethodPost, "http://owner"+opPrefix+op, body)
 	if err != nil {
 		return nil, err
 	}
 	req.Header.Set(headerProtocol, strconv.Itoa(Protocol))
-	if exec != "" {
-		req.Header.Set(headerExec, exec)
-	}
+	setActor(req.Header, by)
 	return r.do(req, lost)
 }
 

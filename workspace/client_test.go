@@ -8,6 +8,8 @@ import (
 	"path/filepath"
 	"testing"
 	"time"
+
+	"github.com/agentvfs/avfs/engine"
 )
 
 // TestCallToEndingOwner calls an owner that ends after it has read the request and
@@ -34,7 +36,7 @@ func TestCallToEndingOwner(t *testing.T) {
 	if r == nil {
 		t.Fatal("nobody listens")
 	}
-	if _, err := r.call(ctx, "any", false, []byte(`{}`), Streams{}); !errors.Is(err, errNotStarted) {
+	if _, err := r.call(ctx, "any", false, []byte(`{}`), Streams{}, engine.Actor{}); !errors.Is(err, errNotStarted) {
 		t.Errorf("the call ended with %v, want errNotStarted", err)
 	}
 	if err := <-served; err != nil {

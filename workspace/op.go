@@ -7,6 +7,8 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/agentvfs/avfs/engine"
 )
 
 // execVar names the variable that tells a command which exec it runs in.
@@ -97,16 +99,17 @@ func Call[Req, Res any](ctx context.Context, w *Workspace, store string, op Op[R
 		s.Exec = os.Getenv(execVar)
 	}
 	deadline := time.Now().Add(w.cfg.LockWait)
+	asked := time.Now()
 	for {
 		c, err := w.connect(ctx, store, op.Long)
 		if err != nil {
 			return res, err
 		}
 		if c.local != nil {
-			res, err = op.Run(ctx, c.local, req, s)
+			res, err = op.Run(engine.WithActor(ctx, w.actor(s.Exec, asked)), c.local, req, s)
 			return res, errors.Join(err, c.local.release())
 		}
-		out, err := c.remote.call(ctx, op.Name, op.In, raw, s)
+		out, err := c.remote.call(ctx, op.Name, op.In, raw, s, w.actor(s.Exec, asked))
 		if errors.Is(err, errNotStarted) && time.Now().Before(deadline) {
 			continue
 		}

@@ -114,12 +114,6 @@ var OpAuditAppend = Op[engine.AuditEntry, engine.AuditEntry]{Name: "audit.append
 		return o.store.AppendAudit(ctx, e)
 	}}
 
-// OpAudit lists the newest entries of the audit of a vault's store, oldest first.
-var OpAudit = Op[LogRequest, []engine.AuditEntry]{Name: "audit",
-	Run: func(ctx context.Context, o *Owner, req LogRequest, _ Streams) ([]engine.AuditEntry, error) {
-		return o.store.Audit(ctx, req.Limit)
-	}}
-
 func careOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpCheck)
@@ -131,5 +125,7 @@ func careOps() map[string]handler {
 	add(all, OpCompact)
 	add(all, OpAuditAppend)
 	add(all, OpAudit)
+	add(all, OpAuditVerify)
+	add(all, OpAuditHead)
 	return all
 }

@@ -39,19 +39,16 @@ var OpQuota = Op[InVault, QuotaDoc]{Name: "quota",
 type QuotaRequest struct {
 	Vault  string             `json:"vault"`
 	Change engine.QuotaChange `json:"change"`
-	UID    int                `json:"uid"` // of who asks, for the audit
 }
 
 // OpQuotaSet changes the quota of a vault and notes it in the audit.
 var OpQuotaSet = Op[QuotaRequest, QuotaDoc]{Name: "quota.set",
-	Run: func(ctx context.Context, o *Owner, req QuotaRequest, s Streams) (QuotaDoc, error) {
+	Run: func(ctx context.Context, o *Owner, req QuotaRequest, _ Streams) (QuotaDoc, error) {
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
 			return QuotaDoc{}, err
 		}
-		entry := engine.AuditEntry{
-			Kind: "quota", ExecID: s.Exec, Argv: quotaCommand(req.Change), Action: "allow", Status: "completed", UID: req.UID,
-		}
+		entry := engine.AuditEntry{Argv: quotaCommand(req.Change)}
 		if _, err := v.SetQuota(ctx, req.Change, entry); err != nil {
 			return QuotaDoc{}, err
 		}

@@ -142,7 +142,6 @@ type server struct {
 
 const (
 	headerProtocol = "Avfs-Protocol"
-	headerExec     = "Avfs-Exec" // the exec that the caller runs in
 	opPrefix       = "/v1/op/"
 	stopPath       = "/v1/stop"
 	ifIdle         = "idle"  // the query of a stop that is only for an owner which nobody needs
@@ -232,11 +231,12 @@ func (s *server) run(rw http.ResponseWriter, r *http.Request, h handler) {
 	if err := rc.Flush(); err != nil {
 		return // the client is gone before anything happened
 	}
-	ctx, cancel := context.WithCancel(r.Context())
+	by := actorIn(r.Header)
+	ctx, cancel := context.WithCancel(engine.WithActor(r.Context(), by))
 	defer cancel()
 	in := newInput(body, h.in, cancel)
 	out := &answer{w: rw, flush: rc.Flush}
-	res, err := h.run(ctx, s.o, line, Streams{In: in, Out: out, Progress: out.progress, Exec: r.Header.Get(headerExec)})
+	res, err := h.run(ctx, s.o, line, Streams{In: in, Out: out, Progress: out.progress, Exec: by.Exec})
 	out.finish(res, err)
 	in.drain()
 }

@@ -73,7 +73,8 @@ const defaultLockWait = 5 * time.Second
 
 // Workspace is a directory of stores. It may be used by any number of goroutines.
 type Workspace struct {
-	cfg Config
+	cfg      Config
+	userName func() string // of who runs this process; empty is not known
 
 	mu     sync.Mutex        // guards what follows
 	owners map[string]*Owner // stores that this process has open, by path
@@ -102,7 +103,7 @@ func Open(cfg Config) (*Workspace, error) {
 	if len(cfg.Drivers) == 0 {
 		return nil, errors.New("this build has no storage back end")
 	}
-	return &Workspace{cfg: cfg, owners: map[string]*Owner{}}, nil
+	return &Workspace{cfg: cfg, userName: newUserName(), owners: map[string]*Owner{}}, nil
 }
 
 // Home is the directory of the workspace.

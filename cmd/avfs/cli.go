@@ -64,7 +64,7 @@ func commands() []commandDef {
 		{"mounts", "", groupRun, "List the mounts.", func() any { return &mountsCmd{} }},
 		{"serve", "", groupRun, "Hold a vault's store open and serve it to other commands.", func() any { return &serveCmd{} }},
 
-		{"audit", "", groupCare, "List every command that was asked for, run or not, oldest first.", func() any { return &auditCmd{} }},
+		{"audit", "", groupCare, "List every command that was asked for, run or not, and every change of vaults, history and limits.", func() any { return &auditCmds{} }},
 		{"quota", "", groupCare, "Show and set what a vault may grow to.", func() any { return &quotaCmds{} }},
 		{"stats", "", groupCare, "Tell what fills a vault's store, and what only its history keeps.", func() any { return &statsCmd{} }},
 		{"prune", "", groupCare, "Drop old history; gc frees what only it kept.", func() any { return &pruneCmd{} }},

@@ -174,32 +174,3 @@ func (c *undoCmd) run(a *app) error {
 		describeRestore(w, what, res.RestoreResult)
 	})
 }
-
-type auditCmd struct {
-	Limit int `short:"n" help:"List only the newest N; 0 lists all." placeholder:"N"`
-}
-
-func (c *auditCmd) run(a *app) error {
-	if c.Limit < 0 {
-		return usageError("-n is a number, 0 or more")
-	}
-	entries, err := call(a, workspace.OpAudit, func(v string) workspace.LogRequest { return workspace.LogRequest{Vault: v, Limit: c.Limit} }, workspace.Streams{})
-	if err != nil {
-		return err
-	}
-	return a.print(entries, func(w io.Writer) {
-		rows := [][]string{{"SEQ", "TIME", "VAULT", "DECISION", "STATUS", "EXIT", "COMMAND"}}
-		for _, e := range entries {
-			code := ""
-			if e.ExitCode != nil {
-				code = strconv.Itoa(*e.ExitCode)
-			}
-			what := e.Shell
-			if what == "" {
-				what = strings.Join(e.Argv, " ")
-			}
-			rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), clock(e.At), e.Vault, e.Action, e.Status, code, safe(what)})
-		}
-		table(w, rows)
-	})
-}

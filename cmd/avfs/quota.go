@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"math"
-	"os"
 	"strconv"
 	"strings"
 
@@ -57,7 +56,7 @@ func (c *quotaSetCmd) run(a *app) error {
 		return usageError("nothing to set: give --bytes, --files or --file-bytes")
 	}
 	doc, err := call(a, workspace.OpQuotaSet, func(v string) workspace.QuotaRequest {
-		return workspace.QuotaRequest{Vault: v, Change: change, UID: os.Getuid()}
+		return workspace.QuotaRequest{Vault: v, Change: change}
 	}, workspace.Streams{})
 	if err != nil {
 		return err

@@ -1,0 +1,363 @@
+package engine_test
+
+import (
+	"bytes"
+	"context"
+	"crypto/sha256"
+	"encoding/json"
+	"errors"
+	"fmt"
+	"hash/crc32"
+	"slices"
+	"strings"
+	"sync"
+	"testing"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/engine/kv/memkv"
+)
+
+// auditStore is a store with twelve entries, besides that of its vault.
+func auditStore(t *testing.T) (*memkv.Store, *engine.Store) {
+	t.Helper()
+	db := newMem(t)
+	st, err := engine.Create(t.Context(), db, quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	t.Cleanup(func() { _ = st.Close() }) // it may be damaged
+	if _, err := st.CreateVault(t.Context(), "main"); err != nil {
+		t.Fatal(err)
+	}
+	for i := range 12 {
+		if _, err := st.AppendAudit(t.Context(), engine.AuditEntry{Kind: engine.AuditExec, Vault: "main", ExecID: fmt.Sprint(i), Argv: []string{"<echo>", "a & b"}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	return db, st
+}
+
+func verified(t *testing.T, st *engine.Store, known ...engine.AuditHead) engine.AuditReport {
+	t.Helper()
+	rep, err := st.VerifyAudit(t.Context(), known...)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return rep
+}
+
+// auditBody is what the hash of a row is over, found by text alone, as a program
+// without this package would.
+func auditBody(row []byte) string {
+	return string(row[:len(row)-len(`,"hash":""`)-64-len(`,"sum":"00000000"}`)]) + "}"
+}
+
+// reseal gives a row another body and, as somebody would who knows how, right hash
+// and checksum.
+func reseal(key []byte, body string) []byte {
+	row := fmt.Sprintf(`%s,"hash":"%x"}`, body[:len(body)-1], sha256.Sum256([]byte(body)))
+	sum := crc32.Checksum(slices.Concat([]byte("audit\x00"), key, []byte(row)), crc32.MakeTable(crc32.Castagnoli))
+	return fmt.Appendf(nil, `%s,"sum":"%08x"}`, row[:len(row)-1], sum)
+}
+
+// TestAuditTampered changes the rows of the audit in every way that matters, with and
+// without the knowledge of how they are made. Each is found, and named.
+func TestAuditTampered(t *testing.T) {
+	audit := table(t, "audit")
+	meta := table(t, "meta")
+	edit := func(t *testing.T, db kv.Store, seq uint64, from, to string, hide bool) {
+		keys, rows := rowsOf(t, db, audit)
+		body := auditBody(rows[seq-1])
+		if !strings.Contains(body, from) {
+			t.Fatalf("no %s in %s", from, body)
+		}
+		row := bytes.Replace(rows[seq-1], []byte(from), []byte(to), 1)
+		if hide {
+			row = reseal(keys[seq-1], strings.Replace(body, from, to, 1))
+		}
+		putRow(t, db, audit, keys[seq-1], row)
+	}
+	for name, c := range map[string]struct {
+		tamper func(t *testing.T, db kv.Store)
+		want   []string
+	}{
+		"edited":             {func(t *testing.T, db kv.Store) { edit(t, db, 5, "a & b", "a & c", false) }, []string{"entry 5 is damaged"}},
+		"edited with hash":   {func(t *testing.T, db kv.Store) { edit(t, db, 5, "a & b", "a & c", true) }, []string{"entry 6 does not continue what is before it"}},
+		"newest edited":      {func(t *testing.T, db kv.Store) { edit(t, db, 13, "a & b", "a & c", true) }, []string{"entry 13 is not the one that the head names"}},
+		"beginning cut":      {func(t *testing.T, db kv.Store) { cut(t, db, 1, 2) }, []string{"entries 1 to 2 are missing"}},
+		"middle cut":         {func(t *testing.T, db kv.Store) { cut(t, db, 7) }, []string{"entry 7 is missing"}},
+		"end cut":            {func(t *testing.T, db kv.Store) { cut(t, db, 12, 13) }, []string{"entries 12 to 13 are missing"}},
+		"all cut":            {func(t *testing.T, db kv.Store) { cut(t, db, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13) }, []string{"entries 1 to 13 are missing"}},
+		"head removed":       {func(t *testing.T, db kv.Store) { putRow(t, db, meta, []byte("audit"), nil) }, []string{"the head is damaged or missing: entries behind 13 may be, too"}},
+		"two exchanged":      {exchange, []string{"entry 4 is in the place of entry 3", "entry 3 is in the place of entry 4"}},
+		"one doubled at end": {double, []string{"entry 13 is in the place of entry 14", "entries are behind 13, where the head is"}},
+		"hash of another": {func(t *testing.T, db kv.Store) {
+			keys, rows := rowsOf(t, db, audit)
+			body := auditBody(rows[4])
+			fake := strings.Replace(string(reseal(keys[4], body)), fmt.Sprintf("%x", sha256.Sum256([]byte(body))), strings.Repeat("0", 64), 1)
+			row := fake[:len(fake)-len(`,"sum":"00000000"}`)] + "}"
+			sum := crc32.Checksum(slices.Concat([]byte("audit\x00"), keys[4], []byte(row)), crc32.MakeTable(crc32.Castagnoli))
+			putRow(t, db, audit, keys[4], fmt.Appendf(nil, `%s,"sum":"%08x"}`, row[:len(row)-1], sum))
+		}, []string{"entry 5 was changed: its hash is that of something else"}},
+	} {
+		t.Run(name, func(t *testing.T) {
+			db, st := auditStore(t)
+			if rep := verified(t, st); len(rep.Findings) > 0 || rep.Entries != 13 || rep.Head.Seq != 13 {
+				t.Fatalf("before: %+v", rep)
+			}
+			c.tamper(t, db)
+			var got []string
+			for _, f := range verified(t, st).Findings {
+				got = append(got, f.Problem)
+			}
+			if !slices.Equal(got, c.want) {
+				t.Errorf("found %q, not %q", got, c.want)
+			}
+			check, err := st.Check(t.Context(), nil)
+			if err != nil || len(check.Findings) != len(c.want) || check.Findings[0].Problem != "audit: "+c.want[0] {
+				t.Errorf("a check finds %+v, %v", check.Findings, err)
+			}
+		})
+	}
+}
+
+func cut(t *testing.T, db kv.Store, seqs ...uint64) {
+	t.Helper()
+	for _, seq := range seqs {
+		putRow(t, db, table(t, "audit"), kv.ID(seq), nil)
+	}
+}
+
+// exchange puts two entries in each other's place, with right checksums.
+func exchange(t *testing.T, db kv.Store) {
+	keys, rows := rowsOf(t, db, table(t, "audit"))
+	putRow(t, db, table(t, "audit"), keys[2], reseal(keys[2], auditBody(rows[3])))
+	putRow(t, db, table(t, "audit"), keys[3], reseal(keys[3], auditBody(rows[2])))
+}
+
+func double(t *testing.T, db kv.Store) {
+	_, rows := rowsOf(t, db, table(t, "audit"))
+	putRow(t, db, table(t, "audit"), kv.ID(14), reseal(kv.ID(14), auditBody(rows[12])))
+}
+
+// TestAuditRewritten writes the whole chain again, which nothing in the store can
+// tell from the first one; a head that was noted before can.
+func TestAuditRewritten(t *testing.T) {
+	db, st := auditStore(t)
+	noted := verified(t, st).Head
+	again, err := engine.ParseAuditHead(noted.String())
+	if err != nil || again != noted {
+		t.Fatalf("%v, %v", again, err)
+	}
+	if rep := verified(t, st, noted); len(rep.Findings) > 0 {
+		t.Fatalf("%+v", rep)
+	}
+	keys, rows := rowsOf(t, db, table(t, "audit"))
+	prev := ""
+	for i, row := range rows {
+		var e map[string]any
+		if err := json.Unmarshal([]byte(auditBody(row)), &e); err != nil {
+			t.Fatal(err)
+		}
+		body := strings.Replace(auditBody(row), `"a & b"`, `"nothing"`, 1)
+		if old, ok := e["prev"].(string); ok {
+			body = strings.Replace(body, old, prev, 1)
+		}
+		prev = fmt.Sprintf("%x", sha256.Sum256([]byte(body)))
+		putRow(t, db, table(t, "audit"), keys[i], reseal(keys[i], body))
+	}
+	head := fmt.Sprintf(`{"seq":13,"hash":"%s","policy":""}`, prev)
+	sum := crc32.Checksum(slices.Concat([]byte("meta\x00audit"), []byte(head)), crc32.MakeTable(crc32.Castagnoli))
+	putRow(t, db, table(t, "meta"), []byte("audit"), fmt.Appendf(nil, `%s,"sum":"%08x"}`, head[:len(head)-1], sum))
+	if rep := verified(t, st); len(rep.Findings) > 0 {
+		t.Fatalf("the chain is whole: %+v", rep)
+	}
+	rep := verified(t, st, noted)
+	if len(rep.Findings) != 1 || rep.Findings[0].Problem != "entry 13 is not the one that the head noted elsewhere names" {
+		t.Errorf("%+v", rep.Findings)
+	}
+	later := engine.AuditHead{Seq: 20, Hash: noted.Hash}
+	rep = verified(t, st, later)
+	if len(rep.Findings) != 1 || rep.Findings[0].Seq != 20 {
+		t.Errorf("%+v", rep.Findings)
+	}
+	for _, bad := range []string{"", "5", "x:" + noted.Hash, "5:ab", "0:" + noted.Hash, "5:", "-1:" + noted.Hash} {
+		if _, err := engine.ParseAuditHead(bad); engine.KindOf(err) != engine.Invalid {
+			t.Errorf("%q is a head: %v", bad, err)
+		}
+	}
+}
+
+// TestAuditHeadMended makes sure that a store with a damaged head can be used again
+// after a repair, and tells that it was repaired.
+func TestAuditHeadMended(t *testing.T) {
+	for _, newestToo := range []bool{false, true} {
+		db, st := auditStore(t)
+		putRow(t, db, table(t, "meta"), []byte("audit"), []byte(`{"seq":1}`))
+		if newestToo {
+			putRow(t, db, table(t, "audit"), kv.ID(13), []byte(`{}`))
+		}
+		_, err := st.AppendAudit(t.Context(), engine.AuditEntry{Kind: engine.AuditExec})
+		wantKind(t, "an entry behind a damaged head", err, engine.Corrupt)
+		rep := repair(t, st)
+		if len(rep.Repaired) != 1 || !strings.Contains(rep.Repaired[0].Problem, "head of the audit") {
+			t.Errorf("%+v", rep)
+		}
+		list, err := st.QueryAudit(t.Context(), engine.AuditQuery{Kinds: []string{engine.AuditRepair}})
+		if !newestToo && (err != nil || len(list.Entries) != 1 || list.Entries[0].Seq != 14) {
+			t.Errorf("%+v, %v", list, err)
+		}
+		if n := len(rep.Findings); newestToo != (n == 1) {
+			t.Errorf("after the repair: %+v", rep.Findings)
+		}
+		if _, err := st.AppendAudit(t.Context(), engine.AuditEntry{Kind: engine.AuditExec}); err != nil {
+			t.Fatal(err)
+		}
+	}
+}
+
+// TestAuditKinds makes one change of each kind and looks for its entry, in order, with
+// who asked and the roots that fit together.
+func TestAuditKinds(t *testing.T) {
+	st, err := engine.Create(t.Context(), newMem(t), quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer func() {
+		if err := st.Close(); err != nil {
+			t.Error(err)
+		}
+	}()
+	ctx := engine.WithActor(t.Context(), engine.Actor{UID: 7, PID: 8, User: "me", Exec: "outer"})
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := st.CreateVault(ctx, "main")
+	must(err)
+	before, err := v.Pin(ctx)
+	must(err)
+	_, err = v.WriteFile(ctx, "f", strings.NewReader("x"), nil)
+	must(err)
+	must(v.RecordChange(ctx, engine.Event{Cause: engine.CauseWrite, Command: []string{"avfs", "write"}, Before: before}))
+	cp, err := v.Checkpoint(ctx, engine.CheckpointOptions{Name: "one"})
+	must(err)
+	same, err := v.Pin(ctx)
+	must(err)
+	must(v.RecordChange(ctx, engine.Event{Cause: engine.CauseWrite, Before: same})) // nothing changed: no entry
+	must(v.Remove(ctx, "f"))
+	_, err = v.Restore(ctx, cp.Root, &engine.RestoreOptions{ID: cp.ID})
+	must(err)
+	_, err = v.Undo(ctx, nil)
+	must(err)
+	_, err = st.Fork(ctx, "main", "fork")
+	must(err)
+	limit := int64(1000)
+	_, err = v.SetQuota(ctx, engine.QuotaChange{MaxFiles: &limit}, engine.AuditEntry{})
+	must(err)
+	must(v.SetRetention(ctx, &engine.Retention{Last: 1}))
+	_, err = v.Prune(ctx, nil)
+	must(err)
+	must(v.DeleteCheckpoint(ctx, "one"))
+	u, err := v.Begin(ctx, engine.BeginOptions{ID: "x", Audit: engine.AuditEntry{Kind: engine.AuditExec, Vault: "main", ExecID: "x", Policy: "p1"}})
+	must(err)
+	_, err = u.End(ctx, u.Audit())
+	must(err)
+	must(st.DeleteVault(ctx, "fork"))
+
+	list, err := st.Audit(ctx, 0)
+	must(err)
+	want := []string{
+		"vault.create main", "write main", "checkpoint.save main c1 one", "checkpoint.restore main c1", "undo main", "vault.fork fork main",
+		"quota.set main", "retention.set main", "prune main 2 events, 1 automatic checkpoints", "checkpoint.delete main c1 one",
+		"policy.change", "exec main", "vault.delete fork",
+	}
+	var got []string
+	for _, e := range list {
+		got = append(got, strings.Join(strings.Fields(e.Kind+" "+e.Vault+" "+e.Subject), " "))
+		if e.UID != 7 || e.PID != 8 || e.User != "me" || e.FromExec != "outer" {
+			t.Errorf("%s was asked for by %+v", e.Kind, e)
+		}
+	}
+	if !slices.Equal(got, want) {
+		t.Errorf("the audit has\n%q, not\n%q", got, want)
+	}
+	root := list[0].RootAfter
+	for _, e := range list[1:] {
+		if e.Vault != "main" {
+			continue
+		}
+		if e.Kind != engine.AuditRestore && e.RootBefore != root { // what is removed before it has no event
+			t.Errorf("%s begins at %s, the one before ends at %s", e.Kind, e.RootBefore, root)
+		}
+		root = e.RootAfter
+	}
+	if rep := verified(t, st); len(rep.Findings) > 0 {
+		t.Errorf("%+v", rep.Findings)
+	}
+}
+
+// TestAuditPolicy makes sure that a change of the policy is told of once, before what
+// was decided by the new one, whoever comes first.
+func TestAuditPolicy(t *testing.T) {
+	_, st := auditStore(t)
+	for _, p := range []string{"", "a", "a", "", "b", "a"} {
+		if _, err := st.AppendAudit(t.Context(), engine.AuditEntry{Kind: engine.AuditExec, Policy: p}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	list, err := st.QueryAudit(t.Context(), engine.AuditQuery{Kinds: []string{engine.AuditPolicyChange}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, e := range list.Entries {
+		got = append(got, e.Subject+">"+e.Policy)
+	}
+	if want := []string{">a", "a>b", "b>a"}; !slices.Equal(got, want) {
+		t.Errorf("%q, not %q", got, want)
+	}
+	if rep := verified(t, st); len(rep.Findings) > 0 || rep.Entries != 13+6+3 {
+		t.Errorf("%+v", rep)
+	}
+}
+
+// TestAuditParallel has many goroutines add entries, some of whose transactions fail.
+// The chain has no gap, and one entry each for those that did not.
+func TestAuditParallel(t *testing.T) {
+	_, st := auditStore(t)
+	cancelled, cancel := context.WithCancel(t.Context())
+	cancel()
+	var wg sync.WaitGroup
+	for g := range 8 {
+		wg.Go(func() {
+			for i := range 25 {
+				id := fmt.Sprintf("g%d-%d", g, i)
+				if _, err := st.AppendAudit(cancelled, engine.AuditEntry{ExecID: id}); !errors.Is(err, context.Canceled) {
+					t.Errorf("a cancelled entry: %v", err)
+				}
+				if _, err := st.AppendAudit(t.Context(), engine.AuditEntry{Kind: engine.AuditExec, ExecID: id}); err != nil {
+					t.Error(err)
+				}
+			}
+		})
+	}
+	wg.Wait()
+	list, err := st.Audit(t.Context(), 0)
+	if err != nil || len(list) != 213 {
+		t.Fatalf("%d entries, %v", len(list), err)
+	}
+	seen := map[string]bool{}
+	for i, e := range list {
+		if e.Seq != uint64(i+1) || e.ExecID != "" && seen[e.ExecID] {
+			t.Errorf("entry %d: %+v", i+1, e)
+		}
+		seen[e.ExecID] = true
+	}
+	if rep := verified(t, st); len(rep.Findings) > 0 {
+		t.Errorf("%+v", rep.Findings)
+	}
+}
