@@ -232,6 +232,7 @@ func lookOps() map[string]handler {
 	add(all, OpLink)
 	add(all, OpFind)
 	add(all, OpUsage)
+	add(all, OpGrepFiles)
 	add(all, OpTag)
 	add(all, OpUntag)
 	add(all, OpTagged)

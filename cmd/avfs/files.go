@@ -367,27 +367,3 @@ func depthOf(e workspace.Entry) int {
 	}
 	return *e.Depth
 }
-
-type grepCmd struct {
-	Pattern    string           `arg:"" help:"Regular expression (RE2)."`
-	Paths      []workspace.Path `arg:"" optional:"" name:"path" help:"Where to search; by default everywhere."`
-	IgnoreCase bool             `short:"i" help:"Upper and lower case are the same."`
-	Fixed      bool             `short:"F" help:"The pattern is plain text."`
-}
-
-func (c *grepCmd) run(a *app) error {
-	req := workspace.GrepRequest{Pattern: c.Pattern, Paths: orTop(c.Paths), Fixed: c.Fixed, IgnoreCase: c.IgnoreCase, Past: true}
-	found, err := call(a, workspace.OpGrep, func(v string) workspace.GrepRequest { req.Vault = v; return req }, workspace.Streams{})
-	if err != nil {
-		return err
-	}
-	err = a.print(found, func(w io.Writer) {
-		for _, m := range found {
-			fmt.Fprintf(w, "%s:%d:%s\n", safe(m.Path), m.Line, m.Text)
-		}
-	})
-	if err == nil && len(found) == 0 {
-		err = &ended{exitFailure}
-	}
-	return err
-}
