@@ -6,7 +6,7 @@ require (
 	github.com/alecthomas/kong v1.17.0 // cmd/avfs: parses the command line
 	github.com/aymanbagabas/go-udiff v0.4.2 // patch: differences of lines
 	github.com/dgraph-io/badger/v4 v4.9.6 // backends/badger: a database
-	github.com/google/jsonschema-go v0.4.3 // proxy, in tests: the schema of the envelope
+	github.com/google/jsonschema-go v0.4.3 // cmd/avfs: the schemas of what commands print; proxy, in tests: that of the envelope
 	github.com/hanwen/go-fuse/v2 v2.12.1 // gofusefs: the kernel's FUSE protocol
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // engine: caches nodes and chunks
 	github.com/klauspost/compress v1.20.4 // engine: S2 for chunks

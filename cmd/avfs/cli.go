@@ -72,6 +72,7 @@ func commands() []commandDef {
 		{"compact", "", groupCare, "Give unused space of a store back.", func() any { return &compactCmd{} }},
 		{"fsck", "", groupCare, "Check a store for damage.", func() any { return &fsckCmd{} }},
 		{"policy", "", groupCare, "Ask, check and write the policy for commands.", func() any { return &policyCmds{} }},
+		{"schema", "", groupCare, "Print the JSON Schema of what a command prints with --json.", func() any { return &schemaCmd{} }},
 		{"version", "", groupCare, "Tell the version and what this build can do.", func() any { return &versionCmd{} }},
 	}
 }
@@ -125,25 +126,8 @@ type runner interface{ run(*app) error }
 func (a *app) parse(args []string) (runner, error) {
 	args = findStyle(args)
 	helped := false
-	options := []kong.Option{
-		kong.Name("avfs"),
-		kong.Description("Versioned workspaces for coding agents.\n\n" + exitHelp()),
-		kong.Writers(a.stdout, a.stderr),
-		kong.Exit(func(int) { helped = true }),
-		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
-		kong.ExplicitGroups(groups()),
-		kong.KindMapper(reflect.String, kong.MapperFunc(exactText)),
-		kong.TypeMapper(reflect.TypeFor[workspace.Path](), kong.MapperFunc(exactText)),
-	}
-	for _, d := range needed(args) {
-		var tags []string
-		if d.alias != "" {
-			tags = append(tags, `aliases:"`+d.alias+`"`)
-		}
-		options = append(options, kong.DynamicCommand(d.name, d.help, d.group, d.new(), tags...))
-	}
 	var flags globals
-	k, err := kong.New(&flags, options...)
+	k, err := a.parser(needed(args), &flags, &helped)
 	if err != nil {
 		return nil, err
 	}
@@ -162,7 +146,48 @@ func (a *app) parse(args []string) (runner, error) {
 	if !ok {
 		return nil, usageError("no command given; see avfs --help")
 	}
+	a.command = commandName(ctx.Selected())
 	return cmd, nil
+}
+
+// parser makes the grammar of some commands. It sets helped if it has printed help.
+func (a *app) parser(defs []commandDef, flags *globals, helped *bool) (*kong.Kong, error) {
+	options := []kong.Option{
+		kong.Name("avfs"),
+		kong.Description("Versioned workspaces for coding agents.\n\n" + exitHelp()),
+		kong.Writers(a.stdout, a.stderr),
+		kong.Exit(func(int) { *helped = true }),
+		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
+		kong.ExplicitGroups(groups()),
+		kong.KindMapper(reflect.String, kong.MapperFunc(exactText)),
+		kong.TypeMapper(reflect.TypeFor[workspace.Path](), kong.MapperFunc(exactText)),
+	}
+	for _, d := range defs {
+		var tags []string
+		if d.alias != "" {
+			tags = append(tags, `aliases:"`+d.alias+`"`)
+		}
+		options = append(options, kong.DynamicCommand(d.name, d.help, d.group, d.new(), tags...))
+	}
+	k, err := kong.New(flags, options...)
+	if err != nil {
+		return nil, err
+	}
+	for _, n := range k.Model.Leaves(false) {
+		if l, ok := leafOf(commandName(n)); ok {
+			n.Detail = "Example: " + l.example
+		}
+	}
+	return k, nil
+}
+
+// commandName is the name of a command with those above it, such as "vault create".
+func commandName(n *kong.Node) string {
+	name := n.Name
+	for up := n.Parent; up != nil && up.Type == kong.CommandNode; up = up.Parent {
+		name = up.Name + " " + name
+	}
+	return name
 }
 
 // exactText takes an argument as it is. What kong has for strings passes them

@@ -21,10 +21,14 @@ func mainCode() int {
 	}
 	ctx, stop := signalContext(context.Background())
 	defer stop()
-	a := &app{
+	return newApp(ctx).run(os.Args[1:])
+}
+
+// newApp is a run of the program with the streams and variables of the process.
+func newApp(ctx context.Context) *app {
+	return &app{
 		started: time.Now(), ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv,
 	}
-	return a.run(os.Args[1:])
 }
 
 // app is one run of the program.
@@ -36,6 +40,7 @@ type app struct {
 	lookupEnv      func(string) (string, bool)
 	started        time.Time
 	flags          globals
+	command        string // that was parsed, such as "vault create"
 }
 
 // run parses and executes a command line and returns the exit code.

@@ -93,7 +93,13 @@ func setup(env *testscript.Env) error {
 	env.Setenv("AVFS_HOME", home)
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	faults := env.WorkDir + ".schema-faults" // beside what the script sees
+	env.Setenv(schemaFaultsVar, faults)
 	env.Defer(func() {
+		if wrong, err := os.ReadFile(faults); err == nil {
+			env.T().Log("documents that are not what their schema says:\n" + string(wrong))
+			env.T().FailNow()
+		}
 		if err := endOwners(env, home); err != nil {
 			env.T().Log(err)
 			env.T().FailNow()

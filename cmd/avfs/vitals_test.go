@@ -30,7 +30,7 @@ func tested() {
 			}
 		}
 	}
-	main()
+	os.Exit(checkedCode())
 }
 
 func vitalsSocket(dir string, pid int) string { return filepath.Join(dir, strconv.Itoa(pid)) }
