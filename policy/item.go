@@ -24,6 +24,7 @@ type item struct {
 
 	opts *optModel
 	pos  *positions // computed once, on demand
+	does *effects   // likewise
 }
 
 type itemKind uint8
@@ -33,6 +34,7 @@ const (
 	kindWrapper                 // a call that only runs another one, which is judged itself
 	kindFunc                    // a call of a function whose body was judged
 	kindWrite                   // a redirection that writes a file; prog is ">"
+	kindRead                    // a redirection that reads a file; prog is "<"
 	kindOpaque                  // something that cannot be understood
 	kindFloor                   // something that is never laxer than a fixed action
 	kindNeutral                 // something that does nothing

@@ -49,7 +49,7 @@ func lintDead(r *rule) []Finding {
 	lists := []struct {
 		field string
 		words []string
-	}{{"prog", r.spec.Prog}, {"any_flag", r.spec.AnyFlag}, {"any_arg", r.spec.AnyArg}, {"last_arg", r.spec.LastArg}}
+	}{{"prog", r.spec.Prog}, {"any_flag", r.spec.AnyFlag}, {"any_arg", r.spec.AnyArg}, {"last_arg", r.spec.LastArg}, {"reads", r.spec.Reads}, {"writes", r.spec.Writes}}
 	for _, g := range r.spec.Prefix {
 		lists = append(lists, struct {
 			field string
@@ -65,6 +65,10 @@ func lintDead(r *rule) []Finding {
 	for _, l := range lists {
 		for _, s := range l.words {
 			switch {
+			case l.field == "reads" || l.field == "writes":
+				if strings.HasPrefix(s, "./") || strings.HasPrefix(s, "../") {
+					found = append(found, r.finding(FindingDead, "%s has %q: write a path from the vault's root, without a dot in front, or an absolute one of the host", l.field, s))
+				}
 			case strings.ContainsAny(s, " \t\n") && l.field != "any_arg" && l.field != "last_arg":
 				found = append(found, r.finding(FindingDead, "%s has %q: several words can never equal one word; write them as a list", l.field, s))
 			case strings.ContainsAny(s, " \t\n"):
@@ -83,7 +87,24 @@ func lintDead(r *rule) []Finding {
 			found = append(found, r.finding(FindingDead, "prog has %q: a program's name is never a class or a variable", s))
 		}
 	}
+	if len(r.reads)+len(r.writes) > 0 && len(r.progs) > 0 && !slices.ContainsFunc(r.progs, mayHavePaths) {
+		found = append(found, r.finding(FindingDead, "of no program in prog it is known which paths it reads or writes; use any_arg"))
+	}
+	if r.spec.Network && len(r.progs) > 0 && !slices.ContainsFunc(r.progs, mayUseNetwork) {
+		found = append(found, r.finding(FindingDead, "of no program in prog it is known when it talks to the network; leave network out"))
+	}
 	return found
+}
+
+func mayHavePaths(g glob) bool {
+	_, ok := pathModels()[g.text]
+	return ok || g.meta || g.text == ">" || g.text == "<"
+}
+
+func mayUseNetwork(g glob) bool {
+	_, always := networkPrograms()[g.text]
+	_, some := networkSubcommands()[g.text]
+	return always || some || g.meta || g.text == "rsync" || strings.HasPrefix(g.text, "python")
 }
 
 // lintExamples runs the tests that stand in the rule.
@@ -180,7 +201,8 @@ func (o *rule) covers(r *rule) bool {
 		}
 	}
 	return coversGroups(o.allFlags, r.allFlags) && coversAny(o.anyFlag, r.anyFlag) &&
-		coversAny(o.spec.AnyArg, r.spec.AnyArg) && coversAny(o.spec.LastArg, r.spec.LastArg)
+		coversAny(o.spec.AnyArg, r.spec.AnyArg) && coversAny(o.spec.LastArg, r.spec.LastArg) &&
+		coversAny(o.spec.Reads, r.spec.Reads) && coversAny(o.spec.Writes, r.spec.Writes) && (!o.spec.Network || r.spec.Network)
 }
 
 // covers reports whether g surely matches whatever p matches.

@@ -21,7 +21,7 @@ func (s *ruleset) judge(it *item) (verdict, bool) {
 	v, found := s.applyRules(it)
 	if !found {
 		v = s.unruled(it)
-		found = it.kind != kindWrapper
+		found = it.kind != kindWrapper && it.kind != kindRead
 	}
 	return v, found
 }
@@ -165,7 +165,24 @@ func (r *rule) match(it *item) tri {
 		}
 	}
 	if len(r.lastArg) > 0 {
-		got = triAnd(got, r.matchLastArg(it))
+		if got = triAnd(got, r.matchLastArg(it)); got == no {
+			return no
+		}
+	}
+	return triAnd(got, r.matchEffects(it))
+}
+
+// matchEffects compares what the program does.
+func (r *rule) matchEffects(it *item) tri {
+	got := yes
+	if r.spec.Network {
+		got = triOf(it.effects().network)
+	}
+	if len(r.reads) > 0 && got != no {
+		got = triAnd(got, r.matchPaths(it, it.effects().reads, r.reads))
+	}
+	if len(r.writes) > 0 && got != no {
+		got = triAnd(got, r.matchPaths(it, it.effects().writes, r.writes))
 	}
 	return got
 }
@@ -177,8 +194,8 @@ func (r *rule) matchProg(it *item) tri {
 	if len(r.progs) == 0 {
 		return yes
 	}
-	if it.kind == kindWrite {
-		_, ok := r.writtenSet[">"]
+	if it.kind == kindWrite || it.kind == kindRead {
+		_, ok := r.writtenSet[it.name]
 		return triOf(ok)
 	}
 	if r.strict() {

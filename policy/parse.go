@@ -177,6 +177,15 @@ func parseRule(n *yaml.Node) (ruleSpec, error) {
 			spec.AnyArg, err = argsOf(v)
 		case "last_arg":
 			spec.LastArg, err = argsOf(v)
+		case "reads":
+			spec.Reads, err = argsOf(v)
+		case "writes":
+			spec.Writes, err = argsOf(v)
+		case "network":
+			spec.Network, err = boolOf(v)
+			if err == nil && !spec.Network {
+				err = &ParseError{Line: v.Line, Msg: "network is true or left out: no rule can ask for what does not happen"}
+			}
 		case "action":
 			spec.Action, err = actionOf(v)
 		case "reason":
@@ -208,7 +217,7 @@ func checkRule(s *ruleSpec) error {
 	case strings.HasPrefix(s.ID, builtinRule), s.ID == RuleDefault, s.ID == RuleOpaque:
 		return &ParseError{Line: s.Line, Msg: fmt.Sprintf("the id %q is taken", s.ID)}
 	}
-	if len(s.Prog)+len(s.Prefix)+len(s.AllFlags)+len(s.AnyFlag)+len(s.AnyArg)+len(s.LastArg) == 0 {
+	if len(s.Prog)+len(s.Prefix)+len(s.AllFlags)+len(s.AnyFlag)+len(s.AnyArg)+len(s.LastArg)+len(s.Reads)+len(s.Writes) == 0 && !s.Network {
 		return &ParseError{Line: s.Line, Msg: `a rule needs a condition; write prog: ["*"] for every program`}
 	}
 	return nil

@@ -58,6 +58,8 @@ const (
 	RuleDefault = "default" // no rule knows the command
 	RuleOpaque  = "opaque"  // the command cannot be understood
 	builtinRule = "builtin:"
+
+	gitConfigRule = builtinRule + "git-config"
 )
 
 // Policy is a set of compiled rules. It never changes after it was made and may
@@ -180,8 +182,10 @@ func (p *Policy) Decide(c Command) Decision {
 	}
 	worst := &d.Segments[0]
 	for i := range d.Segments {
-		if d.Segments[i].Action.StricterThan(worst.Action) {
-			worst = &d.Segments[i]
+		// Of equally strict answers a setting of git tells most: its key.
+		s := &d.Segments[i]
+		if s.Action.StricterThan(worst.Action) || s.Action == worst.Action && s.Rule == gitConfigRule && worst.Rule != gitConfigRule {
+			worst = s
 		}
 	}
 	d.Action, d.Rule, d.Reason = worst.Action, worst.Rule, worst.Reason

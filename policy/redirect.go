@@ -23,6 +23,7 @@ func (w *walker) redirects(list []*syntax.Redirect, in input) input {
 				}
 			}
 			w.checkNetworkFile(target)
+			w.read(target)
 		case syntax.DplIn:
 			if r.N == nil || r.N.Value == "0" {
 				in = input{kind: inputPipe}
@@ -90,6 +91,17 @@ func (w *walker) write(target token, op string) {
 		it.src = op + " " + quoteWord(target)
 	}
 	w.checkNetworkFile(target)
+	w.a.add(it)
+}
+
+// read notes that a file is read. It counts only where a rule speaks about it.
+func (w *walker) read(target token) {
+	if w.known {
+		return
+	}
+	it := item{kind: kindRead, prog: literal("<"), args: []token{target}, via: w.via, loc: w.loc(), opts: noModel}
+	it.name, it.base = "<", "<"
+	it.src = "< " + quoteWord(target)
 	w.a.add(it)
 }
 

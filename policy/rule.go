@@ -11,6 +11,9 @@ type ruleSpec struct {
 	AnyFlag  []string   `json:",omitempty"`
 	AnyArg   []string   `json:",omitempty"`
 	LastArg  []string   `json:",omitempty"`
+	Reads    []string   `json:",omitempty"`
+	Writes   []string   `json:",omitempty"`
+	Network  bool       `json:",omitempty"`
 	Pattern  string     `json:",omitempty"` // of the short list form
 	Action   Action
 	Reason   string   `json:",omitempty"`
@@ -30,6 +33,8 @@ type rule struct {
 	anyFlag  []string
 	anyArg   []argPattern
 	lastArg  []argPattern
+	reads    []argPattern
+	writes   []argPattern
 	pattern  []glob // words after the program, of the short list form
 	rest     bool   // the pattern ends in "*": any further words match
 	isList   bool   // made from the short list form
@@ -108,7 +113,7 @@ func newGlobs(list []string) []glob {
 // compile prepares a rule for matching. The spec has been checked.
 func compile(spec ruleSpec) *rule {
 	r := &rule{spec: spec, prefix: newGroups(spec.Prefix), allFlags: spec.AllFlags, anyFlag: spec.AnyFlag,
-		anyArg: newArgPatterns(spec.AnyArg), lastArg: newArgPatterns(spec.LastArg)}
+		anyArg: newArgPatterns(spec.AnyArg), lastArg: newArgPatterns(spec.LastArg), reads: newArgPatterns(spec.Reads), writes: newArgPatterns(spec.Writes)}
 	progs := spec.Prog
 	if spec.Pattern != "" {
 		fields := strings.Fields(spec.Pattern)
