@@ -91,12 +91,12 @@ func (a *analyzer) add(it item) {
 
 // opaque notes something that cannot be understood.
 func (a *analyzer) opaque(via, src, reason string) {
-	a.add(item{kind: kindOpaque, via: via, src: src, reason: reason})
+	a.add(item{kind: kindOpaque, via: via, src: src, word: src, reason: reason})
 }
 
 // floor notes something that needs at least the given action.
 func (a *analyzer) floor(act Action, id, via, src, reason string) {
-	a.add(item{kind: kindFloor, floor: act, id: id, via: via, src: src, reason: reason})
+	a.add(item{kind: kindFloor, floor: act, id: id, via: via, src: src, word: src, reason: reason})
 }
 
 // environment judges the variables that the caller sets, in a stable order.

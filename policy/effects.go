@@ -139,7 +139,7 @@ func (it *item) eachOption(m pathModel, fn func(name string, value token, has bo
 				fn(m.fullName(name), v, true)
 				continue
 			}
-			if takes, _ := it.opts.takesValue(t); takes || it.opts.single && m.takesPath(s) {
+			if takes, _ := it.opts.takesValue(t); takes || slices.Contains(it.opts.long, m.fullName(s)) || it.opts.single && m.takesPath(s) {
 				fn(m.fullName(s), next, has)
 				i++
 				continue

@@ -167,15 +167,17 @@ func (w *walker) gitRepository(it *item, g gitCall, r *Repository, depth int) {
 		uses |= useNet // git fetches what is missing whenever it is asked for
 	}
 	if keys := riskyKeys(r, g.sub, uses, w.mount); len(keys) > 0 {
-		w.a.floor(RequireApproval, "git-config", w.via, it.display(),
-			"the repository's own configuration names programs that git would run: "+strings.Join(keys, ", "))
+		list := strings.Join(keys, ", ")
+		w.a.add(item{kind: kindFloor, floor: RequireApproval, id: "git-config", via: w.via, src: it.display(), word: list,
+			reason: "the repository's own configuration names programs that git would run: " + list})
 	}
 	if hooks := hooksOf(r, uses); len(hooks) > 0 {
 		act, what := AllowWithCheckpoint, "git runs hooks of the repository: "
 		if uses&useChange == 0 {
 			act, what = RequireApproval, "git only reads here, yet runs hooks of the repository: "
 		}
-		w.a.floor(act, "git-hooks", w.via, it.display(), what+strings.Join(hooks, ", "))
+		list := strings.Join(hooks, ", ")
+		w.a.add(item{kind: kindFloor, floor: act, id: "git-hooks", via: w.via, src: it.display(), word: list, reason: what + list})
 	}
 	if uses&(useIndex|useNet) == 0 || depth >= maxSubmoduleDepth {
 		return

@@ -11,6 +11,7 @@ type item struct {
 	id   string // of a finding: its stable name
 	// reason is the finding's sentence for people.
 	reason string
+	word   string // of a finding: what to look at
 	floor  Action // of a kindFloor: the least strict answer
 	via    string
 	src    string // source text, where it says more than the words

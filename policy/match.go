@@ -7,6 +7,20 @@ type verdict struct {
 	action Action
 	rule   string
 	reason string
+	by     *rule // nil where no rule of the policy decided
+}
+
+// tokens returns the words that decided.
+func (v verdict) tokens(it *item) string {
+	switch {
+	case v.by != nil:
+		return v.by.tokens(it)
+	case it.word != "":
+		return shorten(it.word)
+	case it.kind == kindWrite || it.kind == kindRead:
+		return shorten(it.args[0].text)
+	}
+	return shorten(it.prog.text)
 }
 
 // judge applies the rules. The second result is false for a mere wrapper that no
@@ -14,9 +28,9 @@ type verdict struct {
 func (s *ruleset) judge(it *item) (verdict, bool) {
 	switch it.kind {
 	case kindOpaque:
-		return verdict{s.opaque, RuleOpaque, it.reason}, true
+		return verdict{s.opaque, RuleOpaque, it.reason, nil}, true
 	case kindFloor:
-		return verdict{it.floor, builtinRule + it.id, it.reason}, true
+		return verdict{it.floor, builtinRule + it.id, it.reason, nil}, true
 	}
 	v, found := s.applyRules(it)
 	if !found {
@@ -55,13 +69,13 @@ func (s *ruleset) applyRules(it *item) (verdict, bool) {
 	}
 	var v verdict
 	if sure != nil {
-		v = verdict{sure.spec.Action, sure.spec.ID, sure.reason()}
+		v = verdict{sure.spec.Action, sure.spec.ID, sure.reason(), sure}
 	} else {
 		v = s.unruled(it)
 	}
 	if may != nil {
 		if a := laxest(may.spec.Action, s.opaque); a.StricterThan(v.action) {
-			return verdict{a, may.spec.ID, may.reason() + " (it may match: a word is only known at run time)"}, true
+			return verdict{a, may.spec.ID, may.reason() + " (it may match: a word is only known at run time)", may}, true
 		}
 	}
 	return v, sure != nil
@@ -99,16 +113,16 @@ func (s *ruleset) unruled(it *item) verdict {
 		if reason == "" {
 			reason = "it only steers the shell"
 		}
-		return verdict{Allow, builtinRule + "neutral", reason}
+		return verdict{Allow, builtinRule + "neutral", reason, nil}
 	case kindFunc:
-		return verdict{Allow, builtinRule + "function", "a function of the script, whose body is judged on its own"}
+		return verdict{Allow, builtinRule + "function", "a function of the script, whose body is judged on its own", nil}
 	case kindWrite:
 		return s.unruledWrite(it)
 	}
 	if strings.Contains(it.prog.text, "/") && !it.trusted && s.def == Allow {
-		return verdict{AllowWithCheckpoint, RuleDefault, "no rule knows this program, and it is no program of the system"}
+		return verdict{AllowWithCheckpoint, RuleDefault, "no rule knows this program, and it is no program of the system", nil}
 	}
-	return verdict{s.def, RuleDefault, "no rule of the policy knows this command"}
+	return verdict{s.def, RuleDefault, "no rule of the policy knows this command", nil}
 }
 
 // unruledWrite answers for a redirection: inside the vault it can be undone.
@@ -117,17 +131,17 @@ func (s *ruleset) unruledWrite(it *item) verdict {
 	id := builtinRule + "redirect"
 	switch {
 	case insideGit(t.certain()):
-		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a file of git itself, which can make git run programs"}
+		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a file of git itself, which can make git run programs", nil}
 	case it.loc.is(classDevice, t) != no:
-		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a device"}
+		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a device", nil}
 	case it.loc.is(classOutside, t) != no:
-		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a file outside the vault, which cannot be undone"}
+		return verdict{Strictest(RequireApproval, s.opaque), id, "the output goes to a file outside the vault, which cannot be undone", nil}
 	case t.dyn && it.loc.is(classTemp, t) == no && !strings.Contains(t.head, "/"):
-		return verdict{s.opaque, id, "the file that the output goes to is only known at run time"}
+		return verdict{s.opaque, id, "the file that the output goes to is only known at run time", nil}
 	case !t.dyn && harmlessDevice(t.text):
-		return verdict{Allow, id, "the output goes to a harmless device"}
+		return verdict{Allow, id, "the output goes to a harmless device", nil}
 	}
-	return verdict{AllowWithCheckpoint, id, "the output goes to a file"}
+	return verdict{AllowWithCheckpoint, id, "the output goes to a file", nil}
 }
 
 // insideGit reports whether a path leads into a repository's own directory.
@@ -192,7 +206,8 @@ func (r *rule) matchEffects(it *item) tri {
 // the name surely means the system's program.
 func (r *rule) matchProg(it *item) tri {
 	if len(r.progs) == 0 {
-		return yes
+		// Whatever a program of the vault is called, no rule that names none knows it.
+		return triOf(r.strict() || it.trusted || it.kind == kindWrite || it.kind == kindRead)
 	}
 	if it.kind == kindWrite || it.kind == kindRead {
 		_, ok := r.writtenSet[it.name]

@@ -59,6 +59,7 @@ var optModels = map[string]*optModel{
 	"apt-get":   {short: "otca", long: []string{"--option", "--target-release", "--config-file"}, flags: []string{"-y", "-q", "-qq", "--yes", "-f"}, sub: true},
 	"dnf":       {short: "cx", flags: []string{"-y", "-q"}, sub: true},
 	"brew":      {flags: []string{"-q", "-v"}, sub: true},
+	"avfs":      {long: []string{"--vault", "--backend", "--shell", "--cwd", "--fork", "--timeout", "--env", "--checkpoint", "--driver", "--changes", "--policy"}, flags: []string{"--json", "--quiet", "-q", "--trace"}, sub: true},
 	"svn":       {short: "mFru", long: []string{"--message", "--username", "--password"}, sub: true},
 	"hg":        {short: "Rm", long: []string{"--repository", "--cwd", "--config", "--message"}, sub: true},
 	"redis-cli": {short: "hpsanu", sub: true},
@@ -176,7 +177,7 @@ func (m *optModel) takesValue(t token) (takes, known bool) {
 	s := t.certain()
 	if strings.HasPrefix(s, "--") {
 		name, _, has := strings.Cut(s, "=")
-		if slices.Contains(m.long, name) {
+		if slices.Contains(m.long, name) || !m.sub && m.abbreviates(name) {
 			return !has, true
 		}
 		return false, slices.Contains(m.flags, name)
@@ -190,6 +191,11 @@ func (m *optModel) takesValue(t token) (takes, known bool) {
 		}
 	}
 	return false, slices.Contains(m.flags, s)
+}
+
+// abbreviates reports whether name begins the name of a long option with a value.
+func (m *optModel) abbreviates(name string) bool {
+	return len(name) > 3 && slices.ContainsFunc(m.long, func(o string) bool { return strings.HasPrefix(o, name) })
 }
 
 // plainArgs returns the arguments from the subcommand on, where everything in

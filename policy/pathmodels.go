@@ -95,7 +95,8 @@ func rsyncPaths(_ *item, e *effects) {
 func remoteName(t token) bool {
 	c := t.certain()
 	i := strings.IndexByte(c, ':')
-	return i > 0 && !strings.Contains(c[:i], "/") && !(i == 1 && isLetter(c[0])) && !strings.HasPrefix(c, "file://")
+	drive := i == 1 && len(c) > 2 && c[2] == '\\' // C:\x
+	return i > 0 && !strings.Contains(c[:i], "/") && !drive && !strings.HasPrefix(c, "file://")
 }
 
 func ddPaths(it *item, e *effects) {

@@ -38,8 +38,9 @@ type Command struct {
 // Decision is the answer about one command.
 type Decision struct {
 	Action   Action    `json:"action"`
-	Rule     string    `json:"rule"`   // the rule of the strictest segment; "default", "opaque" or "builtin:..." where no rule of the policy decided
-	Reason   string    `json:"reason"` // a sentence for people
+	Rule     string    `json:"rule"`            // the rule of the strictest segment; "default", "opaque" or "builtin:..." where no rule of the policy decided
+	Reason   string    `json:"reason"`          // a sentence for people
+	Token    string    `json:"token,omitempty"` // of the strictest segment
 	Segments []Segment `json:"segments"`
 }
 
@@ -51,6 +52,7 @@ type Segment struct {
 	Action Action   `json:"action"`
 	Rule   string   `json:"rule"`
 	Reason string   `json:"reason"`
+	Token  string   `json:"token,omitempty"` // the words that decided; past 64 segments only where something does not simply run
 }
 
 // Names that stand in a decision where no rule of the policy decided.
@@ -171,13 +173,13 @@ func (p *Policy) Decide(c Command) Decision {
 	items := analyze(c)
 	d := Decision{Segments: make([]Segment, 0, len(items))}
 	for i := range items {
-		if seg, ok := p.judge(&items[i]); ok {
+		if seg, ok := p.judge(&items[i], len(d.Segments) < maxExplained); ok {
 			d.Segments = append(d.Segments, seg)
 		}
 	}
 	if len(d.Segments) == 0 {
 		it := item{kind: kindNeutral, id: "neutral", reason: "nothing is run"}
-		seg, _ := p.judge(&it)
+		seg, _ := p.judge(&it, true)
 		d.Segments = append(d.Segments, seg)
 	}
 	worst := &d.Segments[0]
@@ -188,13 +190,13 @@ func (p *Policy) Decide(c Command) Decision {
 			worst = s
 		}
 	}
-	d.Action, d.Rule, d.Reason = worst.Action, worst.Rule, worst.Reason
+	d.Action, d.Rule, d.Reason, d.Token = worst.Action, worst.Rule, worst.Reason, worst.Token
 	return d
 }
 
 // judge returns the strictest verdict of all rule sets on one item, and false
 // where the item is a mere wrapper that no rule mentions.
-func (p *Policy) judge(it *item) (Segment, bool) {
+func (p *Policy) judge(it *item, explain bool) (Segment, bool) {
 	v, ok := verdict{}, false
 	for _, s := range p.sets {
 		w, counts := s.judge(it)
@@ -205,5 +207,9 @@ func (p *Policy) judge(it *item) (Segment, bool) {
 	if !ok {
 		return Segment{}, false
 	}
-	return Segment{Text: it.display(), Argv: it.argv(), Via: it.via, Action: v.action, Rule: v.rule, Reason: v.reason}, true
+	seg := Segment{Text: it.display(), Argv: it.argv(), Via: it.via, Action: v.action, Rule: v.rule, Reason: v.reason}
+	if explain || !v.action.Allows() {
+		seg.Token = v.tokens(it)
+	}
+	return seg, true
 }

@@ -37,6 +37,8 @@ func specialOf(base string) handler {
 		return (*walker).remoteCopy
 	case "ssh":
 		return (*walker).ssh
+	case "avfs":
+		return (*walker).avfs
 	}
 	if _, ok := shells[base]; ok {
 		return (*walker).shell
@@ -66,6 +68,12 @@ func (w *walker) find(it *item, in input) {
 				}
 			}
 			w.run(words, "find "+s, input{})
+			if start, ok := w.systemStart(it.args); ok && slices.ContainsFunc(words, func(t token) bool { return t.repl == "{}" }) {
+				// What find finds first is the place where it starts.
+				n := *w
+				n.soft = true
+				n.run(replaceFound(words, start), "find "+s, input{})
+			}
 			i = end
 		case "-delete":
 			n := *w
@@ -77,6 +85,30 @@ func (w *walker) find(it *item, in input) {
 			}
 		}
 	}
+}
+
+// systemStart returns the first starting point of find that is a root or a home of the
+// host.
+func (w *walker) systemStart(args []token) (token, bool) {
+	for _, a := range args {
+		if a.dyn || strings.HasPrefix(a.text, "-") || a.text == "(" || a.text == "!" {
+			break
+		}
+		if w.loc().is(classSystem, a) == yes {
+			return a, true
+		}
+	}
+	return token{}, false
+}
+
+func replaceFound(words []token, start token) []token {
+	out := slices.Clone(words)
+	for i, t := range out {
+		if t.repl == "{}" {
+			out[i] = start
+		}
+	}
+	return out
 }
 
 // foundBelow returns the token for a name that find found.
@@ -251,6 +283,30 @@ func (w *walker) later(it *item, in input) {
 		if in.text != "" {
 			w.code(literal(in.text), it.base, nil, true)
 		}
+	}
+}
+
+// avfs judges the command that avfs itself is told to run.
+func (w *walker) avfs(it *item, in input) {
+	w.a.add(*it)
+	ops := it.operandTokens()
+	if len(ops) > 0 && ops[0].text == "proxy" {
+		ops = ops[1:]
+	}
+	if len(ops) == 0 || ops[0].text != "exec" {
+		return
+	}
+	for i, t := range it.args {
+		name, value, ok := t.splitAssign()
+		switch {
+		case ok && name == "--shell":
+			w.code(value, "avfs exec", nil, true)
+		case t.text == "--shell" && i+1 < len(it.args):
+			w.code(it.args[i+1], "avfs exec", nil, true)
+		}
+	}
+	if len(ops) > 1 {
+		w.run(ops[1:], "avfs exec", in)
 	}
 }
 

@@ -13,7 +13,18 @@ type tableCase struct {
 	command string
 }
 
-func readTable(t testing.TB) []tableCase { return readCases(t, "testdata/default.txt") }
+func readTable(t testing.TB) []tableCase {
+	t.Helper()
+	corpus, err := DefaultCorpus()
+	if err != nil {
+		t.Fatal(err)
+	}
+	var cases []tableCase
+	for _, c := range corpus {
+		cases = append(cases, tableCase{c.Line, c.Want, c.Shell})
+	}
+	return cases
+}
 
 func readCases(t testing.TB, name string) []tableCase {
 	t.Helper()

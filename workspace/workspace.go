@@ -109,9 +109,6 @@ func Open(cfg Config) (*Workspace, error) {
 // Home is the directory of the workspace.
 func (w *Workspace) Home() string { return w.cfg.Home }
 
-// PolicyFile is where the user's policy is.
-func (w *Workspace) PolicyFile() string { return filepath.Join(w.cfg.Home, "policy.yaml") }
-
 func (w *Workspace) vaultsDir() string { return filepath.Join(w.cfg.Home, "vaults") }
 
 // MountPoint is where a vault is mounted when nobody says where.

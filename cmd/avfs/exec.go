@@ -1,15 +1,11 @@
 package main
 
 import (
-	"errors"
 	"fmt"
 	"io"
-	"io/fs"
-	"os"
 	"strings"
 	"time"
 
-	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/policy"
 	"github.com/agentvfs/avfs/proxy"
 	"github.com/agentvfs/avfs/workspace"
@@ -50,7 +46,7 @@ func (c *execCmd) run(a *app) error {
 		lines = &eventLines{w: a.stdout, broken: func() { signals.pass(brokenPipe) }}
 		req.Events = lines.tell
 	}
-	w, rules, err := a.rules()
+	w, rules, err := a.rules(c.Fork)
 	if err != nil {
 		env := (&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err)
 		if lines != nil {
@@ -78,13 +74,18 @@ func (c *execCmd) run(a *app) error {
 	return a.reportExec(env, out.fail)
 }
 
-// rules opens the workspace and reads the policy.
-func (a *app) rules() (*workspace.Workspace, *policy.Policy, error) {
+// rules opens the workspace and reads the policy of the vault, or of the fork that is
+// to be made of it.
+func (a *app) rules(fork string) (*workspace.Workspace, *policy.Policy, error) {
 	w, err := a.workspace()
 	if err != nil {
 		return nil, nil, err
 	}
-	rules, err := loadPolicy(w)
+	vault, _, err := w.Locate(a.flags.Vault)
+	if err != nil {
+		vault, fork = "", "" // the execution says so
+	}
+	rules, err := loadPolicy(a.ctx, w, vault, fork)
 	return w, rules, err
 }
 
@@ -152,23 +153,6 @@ func (c *execCmd) request(a *app) (proxy.Request, error) {
 		req.Stdin = a.stdin
 	}
 	return req, nil
-}
-
-// loadPolicy reads the user's policy, which replaces the one that ships with avfs.
-// One that cannot be read is an error: what it forbids must not run.
-func loadPolicy(w *workspace.Workspace) (*policy.Policy, error) {
-	text, err := os.ReadFile(w.PolicyFile())
-	if errors.Is(err, fs.ErrNotExist) {
-		return policy.Default(), nil
-	}
-	if err != nil {
-		return nil, err
-	}
-	p, err := policy.Parse(text)
-	if err != nil {
-		return nil, &engine.Error{Kind: engine.Invalid, Op: "policy", Path: w.PolicyFile(), Err: err}
-	}
-	return p, nil
 }
 
 // summarise tells people how an execution went, on standard error.

@@ -7,7 +7,6 @@ import (
 	"io/fs"
 	"os"
 	"path/filepath"
-	"strings"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/policy"
@@ -19,7 +18,8 @@ type policyCmds struct {
 	Check   policyCheckCmd   `cmd:"" help:"Judge a command, as JSON, and run nothing."`
 	Explain policyExplainCmd `cmd:"" help:"Judge a command, for people, and run nothing."`
 	Lint    policyLintCmd    `cmd:"" help:"Find mistakes in a policy."`
-	Init    policyInitCmd    `cmd:"" help:"Write the default policy to a file of your own."`
+	Test    policyTestCmd    `cmd:"" help:"Judge a list of commands whose answers are known."`
+	Init    policyInitCmd    `cmd:"" help:"Write a policy of your own to start from: the default one, or with --vault an empty one for the vault."`
 }
 
 // judged is a command to judge.
@@ -64,26 +64,6 @@ func (c *judged) end(d policy.Decision) error {
 	return nil
 }
 
-// policy is the policy in a file, or the one in force.
-func (a *app) policy(file string) (*policy.Policy, error) {
-	if file == "" {
-		w, err := a.workspace()
-		if err != nil {
-			return nil, err
-		}
-		return loadPolicy(w)
-	}
-	text, err := os.ReadFile(file)
-	if err != nil {
-		return nil, err
-	}
-	p, err := policy.Parse(text)
-	if err != nil {
-		return nil, &engine.Error{Kind: engine.Invalid, Op: "policy", Path: file, Err: err}
-	}
-	return p, nil
-}
-
 type policyCheckCmd struct{ judged }
 
 // run always prints JSON: programs ask this way, people with explain.
@@ -107,13 +87,16 @@ func (c *policyExplainCmd) run(a *app) error {
 		return err
 	}
 	err = a.print(d, func(w io.Writer) {
-		fmt.Fprintf(w, "%s (rule %s): %s\n", d.Action, d.Rule, d.Reason)
+		fmt.Fprintf(w, "%s (rule %s): %s\n", d.Action, d.Rule, safe(d.Reason))
 		for _, s := range d.Segments {
-			via := ""
+			via, at := "", ""
 			if s.Via != "" {
 				via = " via " + safe(s.Via)
 			}
-			fmt.Fprintf(w, "  %-22s %s%s\n  %-22s rule %s: %s\n", s.Action, safe(s.Text), via, "", s.Rule, s.Reason)
+			if s.Token != "" {
+				at = ", because of " + safe(s.Token)
+			}
+			fmt.Fprintf(w, "  %-22s %s%s\n  %-22s rule %s%s: %s\n", s.Action, safe(s.Text), via, "", s.Rule, at, safe(s.Reason))
 		}
 	})
 	if err != nil {
@@ -146,6 +129,21 @@ func (c *policyLintCmd) run(a *app) error {
 	return err
 }
 
+// vaultPolicy is the start of a vault's own policy: it says nothing yet.
+const vaultPolicy = `# The policy of one vault, and of its forks that have none of their own. It counts
+# together with yours, and the stricter answer wins: it can forbid more, not less.
+
+version: 1
+default: allow
+opaque: allow_with_checkpoint
+
+rules: []
+#  - id: no-network
+#    network: true
+#    action: deny
+#    reason: this vault works without the network
+`
+
 type policyInitCmd struct{}
 
 // initDoc is what 'policy init' prints.
@@ -158,7 +156,14 @@ func (policyInitCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	path := w.PolicyFile()
+	path, text := w.PolicyFile(), policy.DefaultYAML()
+	if a.flags.Vault != "" {
+		name, _, err := w.Locate(a.flags.Vault)
+		if err != nil {
+			return err
+		}
+		path, text = w.VaultPolicyFile(name), []byte(vaultPolicy)
+	}
 	if err := os.MkdirAll(filepath.Dir(path), 0o700); err != nil {
 		return err
 	}
@@ -169,11 +174,15 @@ func (policyInitCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	_, err = f.Write(policy.DefaultYAML())
+	_, err = f.Write(text)
 	if err = errors.Join(err, f.Close()); err != nil {
 		return errors.Join(err, os.Remove(path))
 	}
 	return a.print(initDoc{Path: path}, func(w io.Writer) {
-		fmt.Fprintf(w, "wrote %s; it replaces the default policy\n", strings.TrimSpace(path))
+		what := "replaces the default policy"
+		if a.flags.Vault != "" {
+			what = "can only make the answers in this vault stricter"
+		}
+		fmt.Fprintf(w, "wrote %s; it %s\n", safe(path), what)
 	})
 }
