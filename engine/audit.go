@@ -33,11 +33,13 @@ type AuditEntry struct {
 	DurationMS int64     `json:"duration_ms"`
 	RootBefore string    `json:"root_before,omitempty"`
 	RootAfter  string    `json:"root_after,omitempty"`
-	Event      uint64    `json:"event,omitempty"` // the entry of the timeline that tells of the same
-	Error      string    `json:"error,omitempty"` // the kind of the error that kept the command from running
-	UID        int       `json:"uid"`             // of the user who asked; -1 where there are none
-	PID        int       `json:"pid,omitempty"`   // of the process that asked
-	User       string    `json:"user,omitempty"`  // the name of the user, where it is known
+	Event      uint64    `json:"event,omitempty"`    // the entry of the timeline that tells of the same
+	Error      string    `json:"error,omitempty"`    // the kind of the error that kept the command from running
+	Approval   string    `json:"approval,omitempty"` // the id of the approval that it is about, or that the command needed
+	By         string    `json:"by,omitempty"`       // who decided about the approval
+	UID        int       `json:"uid"`                // of the user who asked; -1 where there are none
+	PID        int       `json:"pid,omitempty"`      // of the process that asked
+	User       string    `json:"user,omitempty"`     // the name of the user, where it is known
 	FromExec   string    `json:"from_exec,omitempty"`
 	Prev       string    `json:"prev,omitempty"` // the hash of the entry before; the first has none
 	Hash       string    `json:"hash,omitempty"` // of everything above
@@ -63,6 +65,7 @@ const (
 	AuditVaultFork        = "vault.fork"         // the vault that was forked
 	AuditVaultDelete      = "vault.delete"       //
 	AuditRepair           = "repair"             // what was mended
+	AuditApproval         = "approval"           //
 )
 
 // auditKind is the kind of the entry about an event. Other causes are kinds themselves.

@@ -195,7 +195,13 @@ func (c *checker) roots(ctx context.Context, live map[string]vaultRecord) ([]kep
 				return err
 			}
 		}
-		return nil
+		return tx.Scan(tableNotes, nil, nil, func(k, value []byte) error {
+			var n Note
+			if err := parseJSON(tableNotes, k, value, &n); err != nil {
+				c.add("store", "", "the note %q is damaged", k)
+			}
+			return nil
+		})
 	})
 	return list, err
 }

@@ -53,6 +53,10 @@ func TestDamage(t *testing.T) {
 	}
 	begun.Output().Write(ctx, "stdout", bytes.Repeat([]byte("printed "), 20_000))
 	begun.Output().Flush(ctx)
+	note := func(*engine.Note) (*engine.Note, error) { return &engine.Note{Body: []byte(`{"a":1}`)}, nil }
+	if _, err := s.store.ChangeNote(ctx, "kind", "name", nil, note); err != nil {
+		t.Fatal(err)
+	}
 	if _, err := s.store.Fork(ctx, "main", "fork"); err != nil {
 		t.Fatal(err)
 	}
@@ -102,7 +106,7 @@ func damageTable(t *testing.T, whole *memkv.Store, table kv.Table, want string) 
 			}
 		}
 		if table.Name != "digests" && !damaged(t, whole, table, r.key, nil, want) {
-			if !slices.Contains([]string{"checkpoints", "timeline", "unfinished", "outputs", "vaults", "audit"}, table.Name) {
+			if !slices.Contains([]string{"checkpoints", "timeline", "unfinished", "outputs", "notes", "vaults", "audit"}, table.Name) {
 				t.Errorf("nobody notices that %x is missing", r.key)
 			}
 		}

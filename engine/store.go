@@ -24,12 +24,13 @@ var (
 	tableTimeline    = kv.Table{Name: "timeline", Text: true}
 	tableUnfinished  = kv.Table{Name: "unfinished", Text: true}
 	tableOutputs     = kv.Table{Name: "outputs", Text: true}
+	tableNotes       = kv.Table{Name: "notes", Text: true}
 	tableAudit       = kv.Table{Name: "audit", IDs: true, Text: true}
 )
 
 // Tables lists the tables that a back end must open for the engine.
 func Tables() []kv.Table {
-	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline, tableUnfinished, tableOutputs, tableAudit}
+	return []kv.Table{tableMeta, tableVaults, tableNodes, tableChunks, tableDigests, tableCheckpoints, tableTimeline, tableUnfinished, tableOutputs, tableNotes, tableAudit}
 }
 
 // rowTables lists the tables whose rows belong to a vault and name roots that must

@@ -76,6 +76,7 @@ var listActions = map[string]Action{
 func parseTop(n *yaml.Node) (*ruleset, error) {
 	def, opaque := RequireApproval, RequireApproval
 	var rules []*rule
+	var approver *Approver
 	err := eachField(n, func(key string, v *yaml.Node) error {
 		var err error
 		if a, ok := listActions[key]; ok {
@@ -97,6 +98,8 @@ func parseTop(n *yaml.Node) (*ruleset, error) {
 			}
 		case "rules":
 			rules, err = parseRules(rules, v)
+		case "approver":
+			approver, err = approverOf(v)
 		default:
 			err = unknownField(key, v.Line)
 		}
@@ -108,7 +111,9 @@ func parseTop(n *yaml.Node) (*ruleset, error) {
 	if len(rules) > maxRules {
 		return nil, &ParseError{Msg: fmt.Sprintf("there are %d rules, the limit is %d", len(rules), maxRules)}
 	}
-	return newRuleset(def, opaque, rules), nil
+	set := newRuleset(def, opaque, rules)
+	set.approver = approver
+	return set, nil
 }
 
 // parseList reads one key of the short list form.

@@ -77,6 +77,7 @@ type ruleset struct {
 	byProg      map[string][]*rule // rules that name their programs exactly, by lower-case name
 	anyProg     []*rule            // the others
 	digest      func() string
+	approver    *Approver // nil: the text names nobody
 }
 
 //go:embed default.yaml

@@ -35,6 +35,7 @@ type Envelope struct {
 	DryRun   bool            `json:"dry_run,omitempty"` // the policy was asked, and nothing was to run
 	Command  CommandDoc      `json:"command"`
 	Decision policy.Decision `json:"decision"`
+	Approval *ApprovalDoc    `json:"approval,omitempty"` // that the command needs, or had
 
 	Checkpoint string `json:"checkpoint"` // the state before, where one was kept; else empty
 
@@ -121,6 +122,14 @@ func newEnvelope(id string, req *Request) *Envelope {
 		LeakedProcesses: []Process{},
 		Isolation:       Isolation{Boundary: "none", Applied: []string{}, NotApplied: []string{}},
 	}
+}
+
+// approved is the id of the approval that the command is to use; empty without.
+func (e *Envelope) approved() string {
+	if e.Approval == nil {
+		return ""
+	}
+	return e.Approval.ID
 }
 
 // fail notes a failure of avfs itself.

@@ -52,11 +52,14 @@ type Request struct {
 	NoWait     bool          // fail with VaultBusy while another command runs in the vault
 	Combined   bool          // keep both streams in one, in true order
 	DryRun     bool          // decide, and do nothing
+	Approval   string        // use this approval, if one is needed; empty: the one that fits
 	Changes    int           // most changed files to list; 0: DefaultChanges, negative: all
 
 	Stdout, Stderr func(p []byte)   // live output; may be nil
 	Events         func(Event)      // told of everything as it happens, one at a time; may be nil
 	Interrupt      <-chan os.Signal // the first is passed on, the second kills
+
+	binding string // what an approval has to be bound to
 }
 
 // Proxy runs commands.
@@ -66,6 +69,9 @@ type Proxy struct {
 	// Sole says that this process does nothing but run one command at a time, so
 	// that every process it adopts meanwhile is the command's (see package run).
 	Sole bool
+	// Ask is asked for a command that needs approval, where the policy's approver has
+	// not answered; may be nil.
+	Ask func(context.Context, workspace.Approval) Verdict
 	// Observe is told of every state that an execution enters; may be nil.
 	Observe func(State)
 }
@@ -108,9 +114,13 @@ func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *tell
 		return p.notRun(ctx, env, &req, err, workspace.OpAuditAppend)
 	}
 	env.Vault, env.Command.Cwd = req.Vault, req.Cwd
+	req.binding = p.binding(&req)
 	hold := p.prepare(ctx, env, &req)
 	if hold == nil {
 		return env
+	}
+	if env.Approval != nil {
+		env.Approval.State = workspace.ApprovalUsed
 	}
 	env.Vault, env.Checkpoint, env.RootBefore = hold.Vault, hold.Checkpoint, hold.RootBefore
 	p.enter(Executing)
@@ -146,6 +156,9 @@ func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *works
 		}
 		if noted := (*workspace.NotedError)(nil); errors.As(err, &noted) {
 			p.failed(env, noted.Err)
+			if engine.KindOf(noted.Err) == workspace.ApprovalInvalid { // another command was faster
+				env.Status = StatusApprovalRequired
+			}
 			return nil
 		}
 		moved, ok := movedTo(err)
@@ -195,8 +208,7 @@ func (p *Proxy) decide(ctx context.Context, env *Envelope, req *Request, place s
 		env.Status, end = StatusDenied, Denied
 		p.refused(ctx, env, req)
 	case !env.Decision.Action.Allows():
-		env.Status, end = StatusApprovalRequired, ApprovalRequired
-		p.refused(ctx, env, req)
+		return p.needsApproval(ctx, env, req)
 	case req.DryRun:
 		env.Status = StatusCompleted
 	default:
@@ -211,16 +223,20 @@ func beginRequest(env *Envelope, req *Request, place string) workspace.ExecReque
 	return workspace.ExecRequest{
 		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: commandLine(req),
 		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
-		Mountpoint: place, Audit: auditEntry(env),
+		Mountpoint: place, Audit: auditEntry(env), Approval: env.approved(), Binding: req.binding,
 	}
 }
 
 // auditEntry is what the audit says of an execution, as far as it is known.
 func auditEntry(env *Envelope) engine.AuditEntry {
-	return engine.AuditEntry{
+	e := engine.AuditEntry{
 		Kind: engine.AuditExec, Vault: env.Vault, ExecID: env.ID, Argv: env.Command.Argv, Shell: env.Command.Shell, Cwd: env.Command.Cwd,
 		Action: string(env.Decision.Action), Rule: env.Decision.Rule, Policy: env.policy, Status: string(env.Status),
 	}
+	if env.Approval != nil {
+		e.Approval, e.By = env.Approval.ID, env.Approval.By
+	}
+	return e
 }
 
 // refused notes a command that did not run in the audit. It stays refused where
@@ -333,6 +349,7 @@ func question(req *Request, place string) policy.Command {
 }
 
 func (req *Request) wantsCheckpoint(a policy.Action) bool {
+	a = allowsCheckpoint(a)
 	switch req.Checkpoint {
 	case CheckpointAlways:
 		return true

@@ -14,6 +14,10 @@ import (
 // execVar names the variable that tells a command which exec it runs in.
 const execVar = "AVFS_EXEC_ID"
 
+// NoExec as Streams.Exec says that the operation is not asked for by a command, though
+// this process may run in one: by the approver of the policy, for example.
+const NoExec = "-"
+
 // Op is one operation on a store, which any process may ask for. Req and Res are
 // JSON-able.
 type Op[Req, Res any] struct {
@@ -95,8 +99,11 @@ func Call[Req, Res any](ctx context.Context, w *Workspace, store string, op Op[R
 	if err != nil {
 		return res, err
 	}
-	if s.Exec == "" {
+	switch s.Exec {
+	case "":
 		s.Exec = os.Getenv(execVar)
+	case NoExec:
+		s.Exec = ""
 	}
 	deadline := time.Now().Add(w.cfg.LockWait)
 	asked := time.Now()

@@ -14,6 +14,7 @@ func operations() map[string]handler {
 	maps.Copy(all, runOps())
 	maps.Copy(all, careOps())
 	maps.Copy(all, quotaOps())
+	maps.Copy(all, approvalOps())
 	return all
 }
 

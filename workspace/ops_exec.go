@@ -32,6 +32,11 @@ type ExecRequest struct {
 	// the place among its details. Empty expects nothing.
 	Mountpoint string `json:"mountpoint,omitempty"`
 
+	// Approval is used for the command, once; it has to be bound to Binding. Empty: the
+	// command needs none.
+	Approval string `json:"approval,omitempty"`
+	Binding  string `json:"binding,omitempty"`
+
 	Audit engine.AuditEntry `json:"audit"` // what the audit is to say, as far as it is known
 }
 
@@ -116,9 +121,13 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	defer o.noteExec(req)()
-	u, err := v.Begin(ctx, req.begin())
+	back, err := o.useApproval(ctx, &req)
 	if err != nil {
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
+	}
+	u, err := v.Begin(ctx, req.begin())
+	if err != nil {
+		return ExecEnded{}, o.notRun(ctx, req, s, errors.Join(err, back()))
 	}
 	if !req.ReadOnly { // from here on what others change is in the event, too
 		o.setTurn(o.turnOf(req.Vault), req.ID)

@@ -25,6 +25,8 @@ type Owner struct {
 	// mounting is held while a mount is made or ended. It is taken before mu.
 	mounting sync.Mutex
 
+	deciding sync.Mutex // held while an approval is looked for and made
+
 	forking sync.Mutex // held while a fork is made
 
 	changed chan struct{} // gets a value when idleIn may say something else

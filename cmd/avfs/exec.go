@@ -27,6 +27,7 @@ type execCmd struct {
 	Events     bool     `help:"Print what happens as it happens, one JSON document a line; the last one holds the envelope."`
 	Combined   bool     `help:"Keep both output streams in one, in their true order."`
 	NoWait     bool     `help:"Fail while another command runs in the vault."`
+	Approval   string   `help:"Use this approval; without it the one that fits is used." placeholder:"ID"`
 	DryRun     bool     `help:"Decide by policy and run nothing."`
 	Changes    int      `help:"Report at most so many changed files; -1 is all." default:"1000" placeholder:"N"`
 	driverFlag
@@ -61,6 +62,9 @@ func (c *execCmd) run(a *app) error {
 			signals.started()
 		}
 	}}
+	if !c.Events && !c.Stdin {
+		p.Ask = a.prompt()
+	}
 	if lines != nil {
 		return a.endExec(p.Exec(ctx, req), lines.fail)
 	}
@@ -113,7 +117,7 @@ func (a *app) endExec(env *proxy.Envelope, output error) error {
 func (c *execCmd) request(a *app) (proxy.Request, error) {
 	req := proxy.Request{
 		Vault: a.flags.Vault, Fork: c.Fork, Argv: c.Command, Shell: c.Shell, Cwd: c.Cwd, Checkpoint: proxy.Checkpoint(c.Checkpoint),
-		ReadOnly: c.Readonly, Driver: c.Driver, NoWait: c.NoWait, Combined: c.Combined, DryRun: c.DryRun, Changes: c.Changes,
+		ReadOnly: c.Readonly, Driver: c.Driver, NoWait: c.NoWait, Combined: c.Combined, DryRun: c.DryRun, Approval: c.Approval, Changes: c.Changes,
 	}
 	if err := c.check(); err != nil {
 		return req, err
@@ -166,6 +170,7 @@ func (a *app) summarise(env *proxy.Envelope) {
 	switch env.Status {
 	case proxy.StatusDenied, proxy.StatusApprovalRequired:
 		a.warn("%s: %s (rule %s)", strings.ReplaceAll(string(env.Status), "_", " "), env.Decision.Reason, env.Decision.Rule)
+		a.approvalHint(env)
 		return
 	case proxy.StatusError:
 		return
@@ -175,6 +180,17 @@ func (a *app) summarise(env *proxy.Envelope) {
 	}
 	fmt.Fprintf(a.stderr, "avfs: %s\n", execLine(env))
 	changeLines(a.stderr, env.ChangedFiles, shownChanges, env.ChangedTotal)
+}
+
+// approvalHint says what can be done about a command that needs approval.
+func (a *app) approvalHint(env *proxy.Envelope) {
+	switch ap := env.Approval; {
+	case ap == nil:
+	case ap.State == workspace.ApprovalDenied:
+		a.warn("approval %s was denied by %s %s", ap.ID, safe(ap.By), safe(ap.Message))
+	default:
+		fmt.Fprintf(a.stderr, "hint: approve it with: avfs approvals approve %s; then run the command again\n", ap.ID)
+	}
 }
 
 // execLine is the one line about an execution.

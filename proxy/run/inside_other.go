@@ -1,0 +1,9 @@
+//go:build !linux
+
+package run
+
+import "os"
+
+// InsideRun is the value of IDVar of the run that this process is a part of, as its
+// environment says; empty if it is of none.
+func InsideRun() string { return os.Getenv(IDVar) }
