@@ -7,6 +7,7 @@ import (
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/engine/redact"
 )
 
 // AuditEntry tells of one command that somebody asked for, whether it ran or not, or
@@ -158,18 +159,24 @@ func (s *Store) appendAudit(ctx context.Context, e AuditEntry, also func(tx kv.W
 	return stored, err
 }
 
-// shortened is the entry with what is beyond maxCommand bytes cut off.
-func (e AuditEntry) shortened() AuditEntry {
-	e.Argv = shortened(e.Argv)
+// secrets takes what looks like a secret out of everything that is stored about
+// commands, whichever door they came through. It knows no literal values.
+var secrets = redact.New()
+
+// storable is the entry without secrets, and with what is beyond maxCommand bytes cut
+// off.
+func (e AuditEntry) storable() AuditEntry {
+	e.Argv, e.Shell, e.Subject = storable(e.Argv), secrets.Text(e.Shell), secrets.Text(e.Subject)
 	if len(e.Shell) > maxCommand {
 		e.Shell = e.Shell[:maxCommand] + "..."
 	}
 	return e
 }
 
-// shortened is a command line with what is beyond maxCommand bytes cut off; then
-// it ends in an ellipsis.
-func shortened(argv []string) []string {
+// storable is a command line without secrets, and with what is beyond maxCommand bytes
+// cut off; then it ends in an ellipsis.
+func storable(argv []string) []string {
+	argv = secrets.Argv(argv)
 	left := maxCommand
 	for i, arg := range argv {
 		if left -= len(arg); left < 0 {

@@ -361,3 +361,57 @@ func TestAuditParallel(t *testing.T) {
 		t.Errorf("%+v", rep.Findings)
 	}
 }
+
+// TestSecretsAreNotStored looks for a secret in every byte of a store that was told of
+// it in every way.
+func TestSecretsAreNotStored(t *testing.T) {
+	const secret = "hunter2hunter2"
+	db := newMem(t)
+	st, err := engine.Create(t.Context(), db, quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, st)
+	must := func(err error) {
+		t.Helper()
+		if err != nil {
+			t.Fatal(err)
+		}
+	}
+	v, err := st.CreateVault(t.Context(), "main")
+	must(err)
+	argv := []string{"curl", "--password", secret, "https://me:" + secret + "@h"}
+	entry := engine.AuditEntry{Kind: engine.AuditExec, Argv: argv, Shell: "TOKEN=" + secret + " run", ExecID: "x"}
+	for _, end := range []bool{true, false} {
+		u, err := v.Begin(t.Context(), engine.BeginOptions{ID: "x", Command: argv, Audit: entry})
+		must(err)
+		if end {
+			_, err = u.End(t.Context(), entry)
+			must(err)
+		}
+	}
+	_, err = st.AppendAudit(t.Context(), entry)
+	must(err)
+	_, err = v.Checkpoint(t.Context(), engine.CheckpointOptions{Message: "with --token=" + secret})
+	must(err)
+	pin, err := v.Pin(t.Context())
+	must(err)
+	_, err = v.Record(t.Context(), engine.Event{Cause: engine.CauseImport, Command: argv, Before: pin})
+	must(err)
+	limit := int64(9)
+	_, err = v.SetQuota(t.Context(), engine.QuotaChange{MaxFiles: &limit}, engine.AuditEntry{Argv: argv})
+	must(err)
+	marked := 0
+	for _, tb := range engine.Tables() {
+		keys, rows := rowsOf(t, db, tb)
+		for i, row := range rows {
+			if bytes.Contains(row, []byte(secret)) {
+				t.Errorf("%s %x has it: %s", tb.Name, keys[i], row)
+			}
+			marked += bytes.Count(row, []byte("[redacted]"))
+		}
+	}
+	if marked < 15 {
+		t.Errorf("only %d marks", marked)
+	}
+}

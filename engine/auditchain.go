@@ -81,7 +81,7 @@ func (s *Store) putAudit(tx kv.Writer, e AuditEntry) (AuditEntry, error) {
 	if err != nil {
 		return e, err
 	}
-	e = e.shortened()
+	e = e.storable()
 	e.At = s.opts.Clock().UTC()
 	if !e.began.IsZero() {
 		e.DurationMS = time.Since(e.began).Milliseconds()

@@ -60,7 +60,7 @@ func (cp *Checkpoint) label() string { return strings.TrimRight(cp.ID+" "+cp.Nam
 func (v *Vault) newCheckpoint(opts CheckpointOptions) (cp *Checkpoint, keep func(tx kv.Writer, rec *vaultRecord) error) {
 	seq := v.s.lastCheckpoint.Add(1)
 	cp = &Checkpoint{
-		ID: checkpointID(seq), VaultID: v.id, Name: opts.Name, Message: opts.Message, Auto: opts.Auto,
+		ID: checkpointID(seq), VaultID: v.id, Name: opts.Name, Message: secrets.Text(opts.Message), Auto: opts.Auto,
 		At: v.s.opts.Clock().UTC(),
 	}
 	return cp, func(tx kv.Writer, rec *vaultRecord) error {

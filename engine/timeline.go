@@ -110,7 +110,7 @@ const maxCommand = 64 << 10
 // stamp fills in what the engine knows of an event, and cuts off a command that is
 // too long to keep. The caller holds commitMu.
 func (v *Vault) stamp(ev Event) Event {
-	ev.Command = shortened(ev.Command)
+	ev.Command = storable(ev.Command)
 	ev.Seq = v.s.lastEvent.Add(1)
 	v.recorded = ev.Seq
 	ev.VaultID = v.id

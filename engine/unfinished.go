@@ -56,8 +56,8 @@ func (v *Vault) Begin(ctx context.Context, opts BeginOptions) (*Unfinished, erro
 
 func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
 	u := &Unfinished{v: v, seq: v.s.lastUnfinished.Add(1), pinned: true, out: v.newOutput(opts.ID), rec: unfinishedRecord{
-		VaultID: v.id, ID: opts.ID, Command: shortened(opts.Command), At: v.s.opts.Clock().UTC(),
-		ReadOnly: opts.ReadOnly, Owner: opts.Owner, Audit: opts.Audit.shortened().by(actorOf(ctx)),
+		VaultID: v.id, ID: opts.ID, Command: storable(opts.Command), At: v.s.opts.Clock().UTC(),
+		ReadOnly: opts.ReadOnly, Owner: opts.Owner, Audit: opts.Audit.storable().by(actorOf(ctx)),
 	}}
 	var keep func(tx kv.Writer, rec *vaultRecord) error
 	if opts.Checkpoint != nil {
