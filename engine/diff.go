@@ -46,9 +46,12 @@ type FileChange struct {
 
 // DiffOptions narrows a diff. The zero value and nil mean everything.
 type DiffOptions struct {
-	Paths []string // only these and what is below them, before or after
-	Times bool     // list changes of nothing but the modification time
-	Limit int      // at most so many changes; 0 is no limit. The total is exact.
+	// Paths leaves out everything but these and what is below them, before or after.
+	// If none of them is a directory, and none came or went with one, what differs
+	// elsewhere costs nothing.
+	Paths []string
+	Times bool // list changes of nothing but the modification time
+	Limit int  // at most so many changes; 0 is no limit. The total is exact.
 }
 
 // Diff lists what differs from a to b, sorted by path, and counts it. Its cost is
@@ -66,11 +69,15 @@ func (s *Store) Diff(ctx context.Context, a, b Root, opts *DiffOptions) (changes
 	if opts.Limit > 0 && total > opts.Limit {
 		list = list[:opts.Limit]
 	}
-	changes = make([]FileChange, 0, len(list))
+	return publicChanges(list), total, nil
+}
+
+func publicChanges(list []change) []FileChange {
+	changes := make([]FileChange, 0, len(list))
 	for _, c := range list {
 		changes = append(changes, c.public())
 	}
-	return changes, total, nil
+	return changes
 }
 
 // change is one difference with the inodes behind it.
@@ -146,18 +153,32 @@ type differ struct {
 	gone, come map[string]side // names that an inode lost, and gained, by path
 	list       []change
 	times      bool
-	movedDirs  bool // a directory moved, and what is below with it, without being noted
+	movedDirs  bool // paths changed without being noted: below a directory that moved, or beyond a focus
+}
+
+func newDiffer(src tree.Source, a, b Root, times bool) *differ {
+	return &differ{
+		a: newPathFinder(view{src: src, root: a.ref}), b: newPathFinder(view{src: src, root: b.ref}),
+		inos: map[Ino]*touched{}, gone: map[string]side{}, come: map[string]side{}, times: times,
+	}
 }
 
 // diff lists the changes from a to b, sorted by path.
 func (s *Store) diff(ctx context.Context, a, b Root, paths []string, times bool) ([]change, error) {
-	d := &differ{
-		a: newPathFinder(view{src: s.nodes, root: a.ref}), b: newPathFinder(view{src: s.nodes, root: b.ref}),
-		inos: map[Ino]*touched{}, gone: map[string]side{}, come: map[string]side{}, times: times,
-	}
-	if err := tree.Diff(ctx, s.nodes, a.ref, b.ref, d.note); err != nil {
+	return diffIn(ctx, s.nodes, a, b, paths, times)
+}
+
+// diffIn is diff for states of which src has the nodes.
+func diffIn(ctx context.Context, src tree.Source, a, b Root, paths []string, times bool) ([]change, error) {
+	d := newDiffer(src, a, b, times)
+	if err := d.noteAll(ctx, paths); err != nil {
 		return nil, err
 	}
+	return d.settle(ctx, paths)
+}
+
+// settle makes changes of what was noted, and drops those outside paths.
+func (d *differ) settle(ctx context.Context, paths []string) ([]change, error) {
 	inos := make([]Ino, 0, len(d.inos))
 	for ino := range d.inos {
 		inos = append(inos, ino)

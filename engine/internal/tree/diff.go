@@ -4,6 +4,7 @@ import (
 	"bytes"
 	"cmp"
 	"context"
+	"sort"
 )
 
 // Diff calls fn for each key whose value differs between the trees at a and b,
@@ -12,7 +13,13 @@ import (
 // wherever they stand, so the reads are proportional to the difference times
 // the height. The first error ends it and is returned unchanged.
 func Diff(ctx context.Context, src Source, a, b Ref, fn func(key, old, new []byte) error) error {
-	x, y := newWalker(src, a), newWalker(src, b)
+	return DiffRange(ctx, src, a, b, nil, nil, fn)
+}
+
+// DiffRange is Diff for the keys that are not below from and are below to; nil is no
+// bound. Nodes that have no such key are not read.
+func DiffRange(ctx context.Context, src Source, a, b Ref, from, to []byte, fn func(key, old, new []byte) error) error {
+	x, y := newWalker(src, a, from, to), newWalker(src, b, from, to)
 	for {
 		var err error
 		switch {
@@ -88,12 +95,13 @@ func added(ctx context.Context, y *walker, fn func(key, old, new []byte) error) 
 }
 
 // walker stands on one item of a tree: an entry of a leaf, or a child that it
-// may enter or pass by unread.
+// may enter or pass by unread. It goes through the items from from to to only.
 type walker struct {
-	src   Source
-	root  Ref
-	ahead bool // the item is the root, still unread
-	stack []spot
+	src      Source
+	root     Ref
+	from, to []byte // nil is no bound
+	ahead    bool   // the item is the root, still unread
+	stack    []spot
 }
 
 // spot is a node with the lower bound of its keys and a position in it.
@@ -103,11 +111,16 @@ type spot struct {
 	index int
 }
 
-func newWalker(src Source, root Ref) *walker {
-	return &walker{src: src, root: root, ahead: !root.IsZero()}
+func newWalker(src Source, root Ref, from, to []byte) *walker {
+	return &walker{src: src, root: root, from: from, to: to, ahead: !root.IsZero()}
 }
 
-func (w *walker) done() bool { return !w.ahead && len(w.stack) == 0 }
+func (w *walker) done() bool {
+	if w.ahead {
+		return false
+	}
+	return len(w.stack) == 0 || w.to != nil && bytes.Compare(w.low(), w.to) >= 0
+}
 
 func (w *walker) top() *spot { return &w.stack[len(w.stack)-1] }
 
@@ -145,12 +158,19 @@ func (w *walker) child() Ref {
 // pass moves behind the item.
 func (w *walker) pass() {
 	w.ahead = false
-	for len(w.stack) > 0 {
-		t := w.top()
-		if t.index++; t.index < t.node.Len() {
-			return
-		}
+	if len(w.stack) > 0 {
+		w.top().index++
+		w.settle()
+	}
+}
+
+// settle leaves the nodes that are at their end.
+func (w *walker) settle() {
+	for len(w.stack) > 0 && w.top().index >= w.top().node.Len() {
 		w.stack = w.stack[:len(w.stack)-1]
+		if len(w.stack) > 0 {
+			w.top().index++
+		}
 	}
 }
 
@@ -166,5 +186,21 @@ func (w *walker) enter(ctx context.Context) error {
 	}
 	w.stack = append(w.stack, spot{node: n, bound: w.low()})
 	w.ahead = false
+	w.skip()
 	return nil
+}
+
+// skip passes by the items of the top node that end before from.
+func (w *walker) skip() {
+	if w.from == nil {
+		return
+	}
+	t := w.top()
+	t.index = sort.Search(t.node.Len(), func(i int) bool {
+		if t.node.IsLeaf() {
+			return bytes.Compare(t.node.Key(i), w.from) >= 0
+		}
+		return i+1 == t.node.Len() || bytes.Compare(t.node.bound(i+1, t.bound), w.from) > 0
+	})
+	w.settle()
 }

@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"math/rand/v2"
+	"strings"
 	"testing"
 )
 
@@ -128,6 +129,52 @@ func TestDiffStopsAtAnError(t *testing.T) {
 		})
 		if err != want || calls != stop+1 {
 			t.Errorf("%v after %d calls", err, calls)
+		}
+	}
+}
+
+// A range of keys gives that part of the whole difference, and reads little else.
+func TestDiffRange(t *testing.T) {
+	s := newMemStore()
+	const count = 50_000
+	a := s.apply(t, Ref{}, numbers(0, count)...)
+	changes := map[string]Change{}
+	rnd := rand.New(rand.NewPCG(6, 6))
+	for len(changes) < 5000 {
+		c := put(numberKey(rnd.IntN(2*count)), "changed")
+		c.Delete = rnd.IntN(2) == 0
+		changes[string(c.Key)] = c
+	}
+	b := s.apply(t, a, sorted(changes)...)
+	var all []string
+	if err := Diff(t.Context(), s, a, b, func(k, _, _ []byte) error { all = append(all, string(k)); return nil }); err != nil {
+		t.Fatal(err)
+	}
+	for range 300 {
+		from, to := []byte(numberKey(rnd.IntN(2*count))), []byte(numberKey(rnd.IntN(2*count)))
+		switch rnd.IntN(8) {
+		case 0:
+			from = nil
+		case 1:
+			to = nil
+		case 2:
+			to = append([]byte{}, from...)
+		case 3:
+			to = append(append([]byte{}, from...), 0)
+		}
+		var want, got []string
+		for _, k := range all {
+			if k >= string(from) && (to == nil || k < string(to)) {
+				want = append(want, k)
+			}
+		}
+		s.reads = 0
+		err := DiffRange(t.Context(), s, a, b, from, to, func(k, _, _ []byte) error { got = append(got, string(k)); return nil })
+		if err != nil || strings.Join(got, " ") != strings.Join(want, " ") {
+			t.Fatalf("%q to %q: %d keys, want %d: %v", from, to, len(got), len(want), err)
+		}
+		if limit := 4*s.height(t, a) + 4*len(want); s.reads > limit+8 {
+			t.Fatalf("%d reads for %d keys", s.reads, len(want))
 		}
 	}
 }
