@@ -10,6 +10,7 @@ func operations() map[string]handler {
 	maps.Copy(all, lookOps())
 	maps.Copy(all, historyOps())
 	maps.Copy(all, diffOps())
+	maps.Copy(all, versionOps())
 	maps.Copy(all, moveOps())
 	maps.Copy(all, runOps())
 	maps.Copy(all, careOps())

@@ -126,10 +126,14 @@ type eventDoc struct {
 }
 
 type logCmd struct {
-	Limit int `short:"n" help:"List at most so many; 0 is no limit." placeholder:"N"`
+	Limit int            `short:"n" help:"List at most so many; 0 is no limit." placeholder:"N"`
+	Path  workspace.Path `arg:"" optional:"" help:"Only what changed this path or something below it; renames are followed."`
 }
 
 func (c *logCmd) run(a *app) error {
+	if c.Path != "" {
+		return a.pathLog(c.Path, c.Limit)
+	}
 	events, err := call(a, workspace.OpLog, func(v string) workspace.LogRequest { return workspace.LogRequest{Vault: v, Limit: c.Limit} }, workspace.Streams{})
 	if err != nil {
 		return err
