@@ -4,7 +4,7 @@ go 1.26.0
 
 require (
 	github.com/alecthomas/kong v1.17.0 // cmd/avfs: parses the command line
-	github.com/aymanbagabas/go-udiff v0.4.2 // patch: differences of lines
+	github.com/aymanbagabas/go-udiff v0.4.2 // patch, engine: the lines that two texts have in common
 	github.com/dgraph-io/badger/v4 v4.9.6 // backends/badger: a database
 	github.com/google/jsonschema-go v0.4.3 // cmd/avfs: the schemas of what commands print; proxy, in tests: that of the envelope
 	github.com/hanwen/go-fuse/v2 v2.12.1 // gofusefs: the kernel's FUSE protocol

@@ -60,6 +60,7 @@ const (
 	AuditRestore          = "checkpoint.restore" // what asked for it, such as the id
 	AuditUndo             = "undo"               //
 	AuditImport           = "import"             //
+	AuditMerge            = "merge"              // the vault that was merged
 	AuditWrite            = "write"              //
 	AuditPrune            = "prune"              // what was dropped
 	AuditVaultCreate      = "vault.create"       //
@@ -129,6 +130,9 @@ func (v *Vault) entry(ctx context.Context, kind string) AuditEntry {
 func (v *Vault) eventEntry(ctx context.Context, ev Event) AuditEntry {
 	e := v.entry(ctx, auditKind(ev.Cause))
 	e.Event, e.Argv, e.Subject = ev.Seq, ev.Command, ev.ID
+	if ev.Source != "" {
+		e.Subject = ev.Source
+	}
 	return e
 }
 

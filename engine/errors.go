@@ -48,6 +48,8 @@ const (
 	EventNotFound      Kind = "EventNotFound"
 	NothingToUndo      Kind = "NothingToUndo"
 	Drift              Kind = "Drift"
+	Conflict           Kind = "Conflict"
+	NoAncestor         Kind = "NoAncestor"
 	NotStore           Kind = "NotStore"
 	Interrupted        Kind = "Interrupted"
 	Internal           Kind = "Internal"
@@ -139,6 +141,8 @@ var kindTexts = map[Kind]string{
 	EventNotFound:      "no such event",
 	NothingToUndo:      "nothing to undo",
 	Drift:              "files changed since",
+	Conflict:           "both sides changed the same",
+	NoAncestor:         "no common ancestor",
 	NotStore:           "not an avfs store",
 	Interrupted:        "interrupted",
 }

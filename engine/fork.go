@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
@@ -19,7 +20,7 @@ func (s *Store) Fork(ctx context.Context, src, dst string) (*Vault, error) {
 		return nil, wrap(err, "fork", src)
 	}
 	rec := v.rec
-	fork, err := s.forkFrom(ctx, v, rec.Root, rec.Count, rec.Bytes, dst)
+	fork, err := s.forkFrom(ctx, v, forkPoint{rec.Root, s.opts.Clock().UTC(), rec.Count, rec.Bytes}, dst)
 	return fork, wrap(err, "fork", src)
 }
 
@@ -37,22 +38,29 @@ func (s *Store) ForkAt(ctx context.Context, src string, cp Checkpoint, dst strin
 	if cp, err = v.FindCheckpoint(ctx, cp.ID); err != nil {
 		return nil, wrap(err, "fork", src)
 	}
-	fork, err := s.forkFrom(ctx, v, cp.Root, cp.Files, cp.Bytes, dst)
+	fork, err := s.forkFrom(ctx, v, forkPoint{cp.Root, cp.At, cp.Files, cp.Bytes}, dst)
 	return fork, wrap(err, "fork", src)
 }
 
-// forkFrom adds a vault at root, a root of v, and pins what v has. The caller
-// holds v.commitMu.
-func (s *Store) forkFrom(ctx context.Context, v *Vault, root Root, files, bytes int64, dst string) (*Vault, error) {
+// forkPoint is the state that a fork begins with, and when its parent had it.
+type forkPoint struct {
+	root         Root
+	at           time.Time
+	files, bytes int64
+}
+
+// forkFrom adds a vault at a state of v, and pins what v has. The caller holds
+// v.commitMu.
+func (s *Store) forkFrom(ctx context.Context, v *Vault, p forkPoint, dst string) (*Vault, error) {
 	pinned := v.pinned()
 	rec := vaultRecord{
-		Name: dst, Parent: pinned.Name, ForkedFrom: root, CreatedAt: s.opts.Clock().UTC(), Root: root,
-		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: files, Bytes: bytes,
-		Quota: pinned.Quota, Retention: pinned.Retention,
+		Name: dst, Parent: pinned.Name, ForkedFrom: p.root, CreatedAt: s.opts.Clock().UTC(), Root: p.root,
+		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: p.files, Bytes: p.bytes,
+		Quota: pinned.Quota, Retention: pinned.Retention, Lineage: lineageOf(pinned).forked(pinned, p.root, p.at),
 	}
 	fork, err := s.addVault(rec, func(f *Vault) error {
 		e := f.entry(ctx, AuditVaultFork)
-		e.Subject, e.RootAfter = pinned.Name, root.String()
+		e.Subject, e.RootAfter = pinned.Name, p.root.String()
 		return s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
 			if _, err := s.putAudit(tx, e); err != nil {
 				return err

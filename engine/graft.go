@@ -50,11 +50,35 @@ func (v *Vault) apply(ctx context.Context, to Root, ev Event, paths func(from Ro
 // change. After an error the vault is as it was. The caller holds all locks and
 // nothing is pending.
 func (v *Vault) graft(ctx context.Context, to Root, paths []string, undo Checkpoint, ev *Event) (bool, error) {
+	g := newGrafter(v, to)
+	return v.rewrite(ctx, rewriting{
+		edit: func() error { return g.run(ctx, paths) }, undo: undo, ev: ev,
+		note: func(rec *vaultRecord) { rec.Lineage = rec.Lineage.undone(ev.Undoes) },
+	})
+}
+
+func newGrafter(v *Vault, from Root) *grafter {
+	return &grafter{v: v, from: view{src: v.s.nodes, root: from.ref}, now: v.s.now(), made: map[Ino]Ino{}}
+}
+
+// rewriting is a change of the live tree that is a commit of its own.
+type rewriting struct {
+	edit func() error
+	undo Checkpoint
+	ev   *Event
+	note func(rec *vaultRecord) // what else changes in the record
+	// keeps says which of the inodes that changed keep their handles; nil says none.
+	keeps func(Ino) bool
+}
+
+// rewrite makes the change, commits, and reports whether there was anything to change.
+// After an error the vault is as it was. The caller holds all locks and nothing is
+// pending.
+func (v *Vault) rewrite(ctx context.Context, r rewriting) (bool, error) {
 	nextIno, count, bytes, generation := v.nextIno, v.count, v.bytes, v.generation
 	files := v.files
 	v.files = map[Ino]*file{} // the entries of unlinked files are not in the way
-	g := &grafter{v: v, from: view{src: v.s.nodes, root: to.ref}, now: v.s.now(), made: map[Ino]Ino{}}
-	err := g.run(ctx, paths)
+	err := r.edit()
 	changed := v.active.Len() > 0
 	touched := map[Ino]bool{}
 	var changes []Change
@@ -66,7 +90,12 @@ func (v *Vault) graft(ctx context.Context, to Root, paths []string, undo Checkpo
 		return true
 	})
 	if err == nil && changed {
-		err = v.commitGraft(ctx, undo, ev)
+		err = v.commitGraft(ctx, r)
+	}
+	if err != nil {
+		for _, f := range v.files {
+			v.dropDirty(f)
+		}
 	}
 	v.files = files
 	if err != nil {
@@ -76,20 +105,21 @@ func (v *Vault) graft(ctx context.Context, to Root, paths []string, undo Checkpo
 	}
 	v.replaced = append(v.replaced, changes...)
 	for ino := range touched {
-		if f := v.files[ino]; f != nil {
+		if f := v.files[ino]; f != nil && (r.keeps == nil || !r.keeps(ino)) {
 			v.cutOff(f)
 		}
 	}
 	return changed, nil
 }
 
-// commitGraft commits what a graft left pending, with its history. The state
+// commitGraft commits what an edit left pending, with its history. The state
 // before stays whole: it is the undo checkpoint's.
-func (v *Vault) commitGraft(ctx context.Context, undo Checkpoint, ev *Event) error {
+func (v *Vault) commitGraft(ctx context.Context, r rewriting) error {
 	c := v.freeze(commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
 		rec.Checkpoints++
-		ev.After = rec.Root
-		return v.putHistory(ctx, tx, undo, *ev)
+		r.ev.After = rec.Root
+		r.note(rec)
+		return v.putHistory(ctx, tx, r.undo, *r.ev)
 	}})
 	pinned := v.pinned()
 	c.old.NodeMark, c.old.ChunkMark = pinned.NodeMark, pinned.ChunkMark
@@ -304,28 +334,40 @@ func (g *grafter) create(ctx context.Context, want spot, dir Ino, name string) e
 		v.link(dir, d, name, entry, g.now)
 		return nil
 	}
-	if _, err := v.view().inode(ctx, want.ino); err == nil {
-		entry.ino = Ino(v.nextIno)
-		v.nextIno++
-	} else if KindOf(err) != NotFound {
+	ino, n, err := g.copyInode(ctx, want.side, dir, name)
+	if err != nil {
 		return err
+	}
+	if n.isRegular() {
+		n.mtime = g.now
+		v.putInode(ino, n)
+	}
+	entry.ino = ino
+	v.link(dir, d, name, entry, g.now)
+	return nil
+}
+
+// copyInode makes a copy of an inode of the other state without its entry in dir:
+// under its old number where that is free, else under a new one.
+func (g *grafter) copyInode(ctx context.Context, want side, dir Ino, name string) (Ino, *inode, error) {
+	v, ino := g.v, want.ino
+	if _, err := v.view().inode(ctx, ino); err == nil {
+		ino = v.newIno()
+	} else if KindOf(err) != NotFound {
+		return 0, nil, err
 	}
 	n := *want.n
 	n.nlink, n.parent, n.name = 1, dir, name
 	if n.isDir() {
 		n.nlink, n.size = 2, 0
 	} else {
-		g.made[want.ino] = entry.ino
+		g.made[want.ino] = ino
 	}
 	n.ctime = g.now
-	if n.isRegular() {
-		n.mtime = g.now
-	}
 	v.count++
 	v.bytes += n.alloc
-	v.putInode(entry.ino, &n)
-	v.link(dir, d, name, entry, g.now)
-	return g.copyEntries(ctx, want.ino, entry.ino, kindXattr, kindChunk)
+	v.putInode(ino, &n)
+	return ino, &n, g.copyEntries(ctx, want.ino, ino, kindXattr, kindChunk)
 }
 
 // sibling finds the inode that want has to become another name of: one that this

@@ -94,6 +94,7 @@ func (v *Vault) switchTo(ctx context.Context, to Root, ev Event) (RestoreResult,
 		}
 		rec := v.pinned()
 		rec.Root = to
+		rec.Lineage = rec.Lineage.including(to).undone(ev.Undoes)
 		rec.Count += plan.foot.count
 		rec.Bytes += plan.foot.bytes
 		rec.Checkpoints++

@@ -15,13 +15,16 @@ import (
 type Event struct {
 	Seq     uint64    `json:"seq"` // strictly increasing within the store
 	VaultID uint64    `json:"vault_id"`
-	Cause   string    `json:"cause"` // exec, write, restore, undo, import
+	Cause   string    `json:"cause"` // exec, write, restore, undo, import, merge
 	ID      string    `json:"id,omitempty"`
 	Command []string  `json:"command,omitempty"`
 	At      time.Time `json:"at"`
 	Before  Root      `json:"before"`
 	After   Root      `json:"after"`
 	Undoes  uint64    `json:"undoes,omitempty"` // the event that an undo took back
+	// Source is the vault that a merge brought changes from, and SourceRoot its state.
+	Source     string `json:"source,omitempty"`
+	SourceRoot Root   `json:"source_root,omitzero"`
 }
 
 // The causes of events.
@@ -31,6 +34,7 @@ const (
 	CauseUndo    = "undo"
 	CauseImport  = "import"
 	CauseWrite   = "write" // files were written, moved or removed without a command
+	CauseMerge   = "merge"
 )
 
 // Record commits what is pending durably and adds ev to the timeline, with the

@@ -68,6 +68,7 @@ type vaultRecord struct {
 	Bytes       int64      `json:"bytes"`
 	Checkpoints int        `json:"checkpoints"`
 	Quota       Quota      `json:"quota,omitzero"`
+	Lineage     *lineage   `json:"lineage,omitempty"`   // never modified
 	Retention   *Retention `json:"retention,omitempty"` // never modified; nil is the store's
 }
 

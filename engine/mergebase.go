@@ -1,0 +1,205 @@
+package engine
+
+import (
+	"context"
+	"errors"
+	"slices"
+	"time"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// lineage is where a vault comes from and what was merged into it. It is part of the
+// vault's record, so every root in it is kept. It is never modified, only replaced.
+type lineage struct {
+	Ancestors []ancestor    `json:"ancestors,omitempty"` // the nearest first
+	Merges    []mergeRecord `json:"merges,omitempty"`    // the newest last
+}
+
+// ancestor is a vault that others were forked from, and the state at which the way to
+// this vault left it.
+type ancestor struct {
+	Vault uint64    `json:"vault"`
+	Root  Root      `json:"root"`
+	At    time.Time `json:"at"` // when that was the vault's state
+}
+
+// mergeRecord says that the state Root of another vault was merged into this one.
+type mergeRecord struct {
+	Vault uint64    `json:"vault"`
+	Root  Root      `json:"root"`
+	At    time.Time `json:"at"`
+	Seq   uint64    `json:"seq"` // of its event; records of all vaults are ordered by it
+	// Since is the oldest node that the root of a state of this vault can have that
+	// includes the merge. A restore of an older state takes the merge back.
+	Since uint64 `json:"since"`
+}
+
+// Bounds of a lineage. Vaults that are further away than so many forks have no common
+// ancestor; of merges with one vault, and of all, the newest count.
+const (
+	maxAncestors      = 32
+	maxMergesOfVault  = 4
+	maxMergesOfRecord = 64
+)
+
+// lineageOf is the lineage of a record, never nil.
+func lineageOf(rec vaultRecord) *lineage {
+	if rec.Lineage == nil {
+		return &lineage{}
+	}
+	return rec.Lineage
+}
+
+// roots calls fn for every root of the lineage. l may be nil.
+func (l *lineage) roots(fn func(Root)) {
+	if l == nil {
+		return
+	}
+	for _, a := range l.Ancestors {
+		fn(a.Root)
+	}
+	for _, m := range l.Merges {
+		fn(m.Root)
+	}
+}
+
+// forked is the lineage of a fork that begins with the state root of the vault rec,
+// which was its state at that time.
+func (l *lineage) forked(rec vaultRecord, root Root, at time.Time) *lineage {
+	own := append([]ancestor{{Vault: rec.ID, Root: root, At: at}}, l.Ancestors...)
+	return &lineage{Ancestors: own[:min(len(own), maxAncestors)], Merges: slices.Clone(l.including(root).Merges)}
+}
+
+// including is the lineage without the merges that the state root of the same vault
+// does not include.
+func (l *lineage) including(root Root) *lineage {
+	return l.without(func(m mergeRecord) bool { return m.Since > root.ref.ID })
+}
+
+// undone is the lineage without the merge whose event has that number.
+func (l *lineage) undone(seq uint64) *lineage {
+	return l.without(func(m mergeRecord) bool { return seq != 0 && m.Seq == seq })
+}
+
+func (l *lineage) without(drop func(mergeRecord) bool) *lineage {
+	if l == nil || !slices.ContainsFunc(l.Merges, drop) {
+		return l
+	}
+	return &lineage{Ancestors: l.Ancestors, Merges: slices.DeleteFunc(slices.Clone(l.Merges), drop)}
+}
+
+// merged is the lineage with one more merge. useful says which vaults a merge may
+// still be asked for.
+func (l *lineage) merged(m mergeRecord, useful map[uint64]bool) *lineage {
+	var list []mergeRecord
+	of := map[uint64]int{m.Vault: 1}
+	for _, old := range slices.Backward(l.Merges) {
+		if of[old.Vault]++; useful[old.Vault] && of[old.Vault] <= maxMergesOfVault && len(list) < maxMergesOfRecord-1 {
+			list = append(list, old)
+		}
+	}
+	slices.Reverse(list)
+	return &lineage{Ancestors: l.Ancestors, Merges: append(list, m)}
+}
+
+// line is a vault as one that its descendants have in common: a point in its history,
+// which for the vault itself is the present.
+type line struct {
+	ancestor
+	present bool
+}
+
+// lines is the vault and its ancestors, the nearest first.
+func lines(rec vaultRecord) []line {
+	list := []line{{ancestor{Vault: rec.ID}, true}}
+	for _, a := range lineageOf(rec).Ancestors {
+		list = append(list, line{ancestor: a})
+	}
+	return list
+}
+
+// errNoAncestor says that nothing tells what two vaults have in common.
+var errNoAncestor = errors.New("the vaults have no common ancestor: neither is a fork of the other, nor are both forks of one vault")
+
+// mergeBase finds the state that two vaults have in common: that of the newest merge
+// between them, or with an ancestor of the other; else the one at which the first of
+// them left the history of the vault that both come from.
+func mergeBase(src, dst vaultRecord) (Root, error) {
+	var newest *mergeRecord
+	note := func(into vaultRecord, of []line) {
+		for _, m := range lineageOf(into).Merges {
+			for _, l := range of {
+				if m.Vault == l.Vault && (l.present || !m.At.After(l.At)) && (newest == nil || newest.Seq < m.Seq) {
+					newest = &m
+				}
+			}
+		}
+	}
+	note(dst, lines(src))
+	note(src, lines(dst))
+	if newest != nil {
+		return newest.Root, nil
+	}
+	for _, a := range lines(src) {
+		for _, b := range lines(dst) {
+			switch {
+			case a.Vault != b.Vault:
+			case a.present:
+				return b.Root, nil
+			case b.present:
+				return a.Root, nil
+			case a.At.Before(b.At):
+				return a.Root, nil
+			default:
+				return b.Root, nil
+			}
+		}
+	}
+	return Root{}, &Error{Kind: NoAncestor, Err: errNoAncestor}
+}
+
+// family lists the vaults that a merge may be asked for, now or of their forks: all
+// that there are, and their ancestors.
+func family(recs []vaultRecord) map[uint64]bool {
+	all := map[uint64]bool{}
+	for _, rec := range recs {
+		for _, l := range lines(rec) {
+			all[l.Vault] = true
+		}
+	}
+	return all
+}
+
+// records are those of all vaults, in memory.
+func (s *Store) records() []vaultRecord {
+	vaults := s.allVaults()
+	recs := make([]vaultRecord, len(vaults))
+	for i, v := range vaults {
+		v.mu.RLock()
+		recs[i] = v.rec
+		v.mu.RUnlock()
+	}
+	return recs
+}
+
+// noteMerge records that the state root of src was merged, where that changed nothing
+// else. The caller holds commitMu.
+func (v *Vault) noteMerge(ctx context.Context, src uint64, root Root) error {
+	if err := v.open(); err != nil {
+		return err
+	}
+	rec := v.rec
+	m := mergeRecord{Vault: src, Root: root, At: v.s.opts.Clock().UTC(), Seq: v.s.lastEvent.Add(1), Since: rec.Root.ref.ID}
+	rec.Lineage = lineageOf(rec).merged(m, family(v.s.records()))
+	err := v.s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
+		if err := putRecord(tx, rec); err != nil {
+			return err
+		}
+		return v.s.putCounters(tx)
+	})
+	if err == nil {
+		v.setRecord(rec)
+	}
+	return err
+}

@@ -1,0 +1,197 @@
+package engine_test
+
+import (
+	"context"
+	"testing"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv/memkv"
+)
+
+// mustMerge merges and returns the paths that changed.
+func mustMerge(t *testing.T, st *engine.Store, src, dst string, opts *engine.MergeOptions) []string {
+	t.Helper()
+	res, err := st.Merge(context.Background(), src, dst, opts)
+	if err != nil {
+		t.Fatalf("merge %s into %s: %v %v", src, dst, err, conflictsOf(res))
+	}
+	paths := []string{}
+	for _, c := range res.Changes {
+		paths = append(paths, string(c.Kind)+" "+c.Path)
+	}
+	return paths
+}
+
+func wantPaths(t *testing.T, got []string, want ...string) {
+	t.Helper()
+	if len(got) != len(want) {
+		t.Fatalf("changed %v, not %v", got, want)
+	}
+	for i := range got {
+		if got[i] != want[i] {
+			t.Fatalf("changed %v, not %v", got, want)
+		}
+	}
+}
+
+// A second merge starts from the last, in both directions.
+func TestMergeAgain(t *testing.T) {
+	st := mergeVaults(t, "w a 1\nw b 1", "w a o", "w b t")
+	src, dst := vaultOf(t, st, "src"), vaultOf(t, st, "dst")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "modified b")
+	play(t, dst, "w b o2") // after the merge: no conflict, since src has not edited it again
+	play(t, src, "w c 1")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "added c")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil))
+	wantPaths(t, mustMerge(t, st, "dst", "src", nil), "modified a", "modified b")
+	wantPaths(t, mustMerge(t, st, "dst", "src", nil))
+	play(t, src, "w a t3")
+	play(t, dst, "rm c")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "modified a")
+	sameTree(t, "dst", treeOf(t, dst), tree{"a": "t3", "b": "o2"})
+	wantPaths(t, mustMerge(t, st, "dst", "src", nil), "deleted c")
+	sameTree(t, "src", treeOf(t, src), tree{"a": "t3", "b": "o2"})
+	sound(t, st, "merged again and again")
+}
+
+// A conflict that was decided for ours does not come back.
+func TestMergeDecided(t *testing.T) {
+	st := mergeVaults(t, "w a 1", "w a o", "w a t")
+	wantPaths(t, mustMerge(t, st, "src", "dst", &engine.MergeOptions{Ours: []string{"a"}}))
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil))
+	sameTree(t, "dst", treeOf(t, vaultOf(t, st, "dst")), tree{"a": "o"})
+}
+
+// A merge of some paths leaves the rest for the next one.
+func TestMergeSomeThenAll(t *testing.T) {
+	st := mergeVaults(t, "w a 1\nw b 1", "", "w a 2\nw b 2")
+	wantPaths(t, mustMerge(t, st, "src", "dst", &engine.MergeOptions{Paths: []string{"a"}}), "modified a")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "modified b")
+}
+
+// What an undo or a restore takes back is merged again.
+func TestMergeAfterUndo(t *testing.T) {
+	ctx := context.Background()
+	st := mergeVaults(t, "w a 1\nw b 1", "w a o", "w b t")
+	dst := vaultOf(t, st, "dst")
+	cp, err := dst.Checkpoint(ctx, engine.CheckpointOptions{Name: "before"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, back := range []func() error{
+		func() error { _, err := dst.Undo(ctx, nil); return err },
+		func() error { // beside another change, so that the undo is one of paths
+			play(t, dst, "w other 1")
+			_, err := dst.Undo(ctx, nil)
+			return err
+		},
+		func() error { _, err := dst.Restore(ctx, cp.Root, nil); return err },
+	} {
+		wantPaths(t, mustMerge(t, st, "src", "dst", nil), "modified b")
+		wantPaths(t, mustMerge(t, st, "src", "dst", nil))
+		if err := back(); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "modified b")
+	after, err := dst.Checkpoint(ctx, engine.CheckpointOptions{Name: "after"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, dst, "w b o")
+	if _, err := dst.Restore(ctx, after.Root, nil); err != nil {
+		t.Fatal(err)
+	}
+	play(t, dst, "w b o") // which src has not touched since
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil))
+	sound(t, st, "undone")
+}
+
+// Forks of forks, siblings, and vaults in between that are gone.
+func TestMergeFamily(t *testing.T) {
+	ctx := context.Background()
+	st := mergeVaults(t, "w a 1\nw b 1\nw c 1", "", "")
+	dst := vaultOf(t, st, "dst")
+	fork := func(src, name string) *engine.Vault {
+		v, err := st.Fork(ctx, src, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return v
+	}
+	play(t, vaultOf(t, st, "src"), "w a t")
+	deep := fork("src", "deep")
+	play(t, deep, "w b deep")
+	play(t, dst, "w main 1")
+	sibling := fork("dst", "sibling")
+	play(t, sibling, "w c sibling")
+	if err := st.DeleteVault(ctx, "src"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.GC(ctx); err != nil {
+		t.Fatal(err)
+	}
+	// To siblings the older of the two fork points is common.
+	wantPaths(t, mustMerge(t, st, "deep", "sibling", nil), "modified a", "modified b")
+	sameTree(t, "sibling", treeOf(t, sibling), tree{"a": "t", "b": "deep", "c": "sibling", "main": "1"})
+	wantPaths(t, mustMerge(t, st, "deep", "dst", nil), "modified a", "modified b")
+	// A fork made after a merge knows of it.
+	late := fork("dst", "late")
+	play(t, late, "w e late")
+	play(t, deep, "w d deep")
+	wantPaths(t, mustMerge(t, st, "deep", "late", nil), "added d")
+	if err := st.DeleteVault(ctx, "dst"); err != nil {
+		t.Fatal(err)
+	}
+	wantPaths(t, mustMerge(t, st, "late", "sibling", nil), "added d", "added e")
+	sound(t, st, "family")
+	if _, err := st.CreateVault(ctx, "stranger"); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Merge(ctx, "stranger", "late", nil); engine.KindOf(err) != engine.NoAncestor {
+		t.Errorf("a merge of strangers: %v", err)
+	}
+	if _, err := st.Merge(ctx, "late", "late", nil); engine.KindOf(err) != engine.Invalid {
+		t.Errorf("a merge into itself: %v", err)
+	}
+}
+
+// The lineage is in the store: it survives the process, and the collector.
+func TestMergeReopened(t *testing.T) {
+	ctx := context.Background()
+	db := newMem(t)
+	st, err := engine.Create(ctx, &kept{Store: db}, quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	dst, err := st.CreateVault(ctx, "dst")
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, dst, "w a 1\nw b 1")
+	src, err := st.Fork(ctx, "dst", "src")
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, src, "w a t")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "modified a")
+	play(t, src, "w a t2\nw a t3")
+	play(t, dst, "w b o")
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	if st, err = engine.Open(ctx, db, quietOptions()); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.GC(ctx); err != nil {
+		t.Fatal(err)
+	}
+	sound(t, st, "reopened")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "modified a")
+	sound(t, st, "merged")
+}
+
+// kept is a database that outlives the store over it.
+type kept struct{ *memkv.Store }
+
+func (*kept) Close() error { return nil }
