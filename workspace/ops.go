@@ -6,6 +6,7 @@ import "maps"
 func operations() map[string]handler {
 	all := map[string]handler{}
 	maps.Copy(all, vaultOps())
+	maps.Copy(all, mergeOps())
 	maps.Copy(all, fileOps())
 	maps.Copy(all, lookOps())
 	maps.Copy(all, historyOps())

@@ -348,13 +348,19 @@ func (w *Workspace) DeleteVault(ctx context.Context, vault string) (DeleteResult
 	if err != nil {
 		return res, err
 	}
+	return res, w.forgetVault(ctx, name, store, res.Left)
+}
+
+// forgetVault makes sure that a vault that was deleted is not the current one, and
+// deletes its store if it was the last.
+func (w *Workspace) forgetVault(ctx context.Context, name, store string, left []string) (err error) {
 	if b, rerr := os.ReadFile(filepath.Join(w.cfg.Home, "current")); rerr == nil && string(b) == name+"\n" {
 		err = os.Remove(filepath.Join(w.cfg.Home, "current"))
 	}
-	if len(res.Left) == 0 {
+	if len(left) == 0 {
 		err = errors.Join(err, w.removeStore(ctx, store))
 	}
-	return res, err
+	return err
 }
 
 // StopOwner asks the owner of a store to end, waits until it has let go of the

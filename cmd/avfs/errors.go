@@ -78,6 +78,8 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		if _, ok := f.Details["free_bytes"]; ok { // it is the store's disk that is full
 			return "removed files stay in the history: drop it with: avfs prune --keep-last 0, then run: avfs gc"
 		}
+	case engine.Conflict:
+		return "decide with --ours PATH or --theirs PATH, '.' is everything; --conflict-markers writes both sides of texts"
 	case engine.Drift:
 		return "take it back all the same with: avfs undo --force"
 	case engine.Interrupted:

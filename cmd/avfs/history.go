@@ -152,6 +152,8 @@ func (c *logCmd) run(a *app) error {
 			what := safe(strings.Join(ev.Command, " "))
 			if ev.Undoes != 0 {
 				what = fmt.Sprintf("of %d", ev.Undoes)
+			} else if ev.Source != "" {
+				what = "from " + ev.Source
 			} else if what == "" {
 				what = safe(ev.ID)
 			}

@@ -17,6 +17,9 @@ type vaultCmds struct {
 	Fork   vaultForkCmd   `cmd:"" help:"Make a copy of a vault that shares everything with it until one of them changes."`
 	Delete vaultDeleteCmd `cmd:"" aliases:"rm" help:"Delete a vault with its checkpoints."`
 
+	Merge   vaultMergeCmd   `cmd:"" help:"Bring what changed in a fork, or in another relative, into a vault."`
+	Discard vaultDiscardCmd `cmd:"" help:"Delete a fork, merged or not, and tell what goes with it."`
+
 	Backup  vaultBackupCmd  `cmd:"" help:"Copy a vault's whole store into one file, while it is in use."`
 	Restore vaultRestoreCmd `cmd:"" help:"Put a backup into the workspace."`
 	Migrate vaultMigrateCmd `cmd:"" help:"Move a vault's whole store to another database."`
