@@ -51,6 +51,8 @@ func leaves() []leaf {
 		prints[workspace.VaultDoc]("vault info", "avfs vault info project"),
 		prints[workspace.VaultDoc]("vault fork", "avfs vault fork project task"),
 		prints[workspace.DeleteResult]("vault delete", "avfs vault delete task --yes"),
+		prints[engine.MergeResult]("vault merge", "avfs vault merge task --into project"),
+		prints[workspace.DiscardResult]("vault discard", "avfs vault discard task"),
 		prints[workspace.BackupResult]("vault backup", "avfs vault backup project.avfs"),
 		prints[[]workspace.VaultDoc]("vault restore", "avfs vault restore project.avfs"),
 		prints[workspace.MigrateResult]("vault migrate", "avfs vault migrate --to badger"),
