@@ -37,6 +37,9 @@ type ApprovalDoc struct {
 // where, with which variables, and under which policy.
 func (p *Proxy) binding(req *Request) string {
 	env := slices.Clone(req.Env)
+	for _, s := range req.Secrets {
+		env = append(env, s.Name+"="+s.From)
+	}
 	slices.Sort(env)
 	text, err := json.Marshal([]any{
 		"avfs.approval/v1", req.Vault, req.Fork, req.Argv, req.Shell, req.Cwd, env, req.ReadOnly, req.Stdin != nil, p.Policy.Digest(),
@@ -94,6 +97,9 @@ func (p *Proxy) findApproval(ctx context.Context, env *Envelope, req *Request) (
 	for _, kv := range req.Env {
 		name, _, _ := strings.Cut(kv, "=")
 		ask.Env = append(ask.Env, name)
+	}
+	for _, s := range req.Secrets {
+		ask.Env = append(ask.Env, s.Name)
 	}
 	if who := p.Policy.Approver(); who != nil && who.ExpiresSeconds > 0 {
 		ask.ExpiresAt = ask.CreatedAt.Add(time.Duration(who.ExpiresSeconds) * time.Second)

@@ -44,6 +44,7 @@ type Request struct {
 	Shell      string // a script for bash, or for sh where there is none
 	Cwd        string // in the vault; empty is the top
 	Env        []string
+	Secrets    []Secret      // variables whose values nobody but the command sees
 	Stdin      io.Reader     // nil: empty
 	Timeout    time.Duration // 0: DefaultTimeout; negative: none
 	Checkpoint Checkpoint    // empty: CheckpointAuto
@@ -59,7 +60,8 @@ type Request struct {
 	Events         func(Event)      // told of everything as it happens, one at a time; may be nil
 	Interrupt      <-chan os.Signal // the first is passed on, the second kills
 
-	binding string // what an approval has to be bound to
+	binding  string            // what an approval has to be bound to
+	revealed map[string]string // the values of the secrets, once the command may run
 }
 
 // Proxy runs commands.
@@ -150,6 +152,11 @@ func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *works
 			return nil
 		}
 		p.enter(Preparing)
+		if err := req.reveal(ctx); err != nil {
+			p.notRun(ctx, env, req, err, workspace.OpAuditAppend)
+			return nil
+		}
+		env.redact(req)
 		hold, err := p.Workspace.BeginExec(ctx, beginRequest(env, req, place))
 		if err == nil {
 			return hold
@@ -221,7 +228,7 @@ func (p *Proxy) decide(ctx context.Context, env *Envelope, req *Request, place s
 // beginRequest asks for the vault.
 func beginRequest(env *Envelope, req *Request, place string) workspace.ExecRequest {
 	return workspace.ExecRequest{
-		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: commandLine(req),
+		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: newRedactor(req.revealed).texts(commandLine(req)),
 		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
 		Mountpoint: place, Audit: auditEntry(env), Approval: env.approved(), Binding: req.binding,
 	}
@@ -309,6 +316,11 @@ func (p *Proxy) validate(req *Request) error {
 			return invalid("a command has no NUL bytes")
 		}
 	}
+	for _, s := range req.Secrets {
+		if err := s.check(); err != nil {
+			return invalid("%w", err)
+		}
+	}
 	switch req.Checkpoint {
 	case "":
 		req.Checkpoint = CheckpointAuto
@@ -342,6 +354,9 @@ func question(req *Request, place string) policy.Command {
 		if name, value, ok := strings.Cut(kv, "="); ok {
 			extra[name] = value
 		}
+	}
+	for _, s := range req.Secrets {
+		extra[s.Name] = redacted
 	}
 	return policy.Command{
 		Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Env: extra, Mount: place,
@@ -381,10 +396,11 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 		env.Isolation.Applied = append(env.Isolation.Applied, "read-only mount")
 	}
 	res, err := run.Run(ctx, run.Spec{
-		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.Env, hold.Vault, env.ID, dir), Stdin: req.Stdin,
+		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.variables(), hold.Vault, env.ID, dir), Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: req.Interrupt,
-		Sink: func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
-		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
+		Filter: req.filter(),
+		Sink:   func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
+		Sole:   p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
 		Started: func(c run.Command) {
 			// An owner that cannot be told has ended; the end of the hold says so.
 			_ = hold.Started(workspace.ExecCommand{PID: c.PID, Start: c.Start, Cgroup: c.Cgroup})

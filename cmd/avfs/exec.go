@@ -25,6 +25,8 @@ type execCmd struct {
 	Stdin      bool     `help:"Pass standard input on; without it the command's input is empty."`
 	Env        []string `help:"Set a variable; without a value it is taken from our environment." placeholder:"NAME[=VALUE]" sep:"none"`
 	Events     bool     `help:"Print what happens as it happens, one JSON document a line; the last one holds the envelope."`
+	EnvFile    []string `help:"Set the variables in this file, NAME=VALUE a line." type:"path" placeholder:"FILE" sep:"none"`
+	Secret     []string `help:"Set a variable that only the command sees: its value is in a file, or printed by a script, and replaced wherever the command prints it." placeholder:"NAME=file:PATH|cmd:SCRIPT" sep:"none"`
 	Combined   bool     `help:"Keep both output streams in one, in their true order."`
 	NoWait     bool     `help:"Fail while another command runs in the vault."`
 	Approval   string   `help:"Use this approval; without it the one that fits is used." placeholder:"ID"`
@@ -142,16 +144,8 @@ func (c *execCmd) request(a *app) (proxy.Request, error) {
 	if c.Changes == 0 {
 		return req, usageError("--changes is a number above 0, or -1 for all")
 	}
-	for _, kv := range c.Env {
-		name, _, ok := strings.Cut(kv, "=")
-		if name == "" {
-			return req, usageError("--env takes NAME or NAME=VALUE, not %q", kv)
-		}
-		if ok {
-			req.Env = append(req.Env, kv)
-		} else if value, set := a.lookupEnv(name); set {
-			req.Env = append(req.Env, name+"="+value)
-		}
+	if err := c.environ(a, &req); err != nil {
+		return req, err
 	}
 	if c.Stdin {
 		req.Stdin = a.stdin

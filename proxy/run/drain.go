@@ -20,6 +20,7 @@ type drain struct {
 	keep   capture
 	tee    func([]byte)
 	sink   func(Stream, []byte) error
+	filter Filter // nil without
 	done   chan struct{}
 
 	sinkErr error // valid once done is closed
@@ -30,6 +31,9 @@ func (s *Spec) newDrain(pipe *os.File, stream Stream) *drain {
 	if stream == StreamErr {
 		d.tee = s.Stderr
 	}
+	if s.Filter != nil {
+		d.filter = s.Filter()
+	}
 	d.keep = capture{headMax: s.HeadBytes, tailMax: s.TailBytes}
 	return d
 }
@@ -38,6 +42,7 @@ func (s *Spec) newDrain(pipe *os.File, stream Stream) *drain {
 // was in the pipe at that moment is read: a writer that goes on cannot hold it.
 func (d *drain) run() {
 	defer close(d.done)
+	defer d.finish()
 	buf := make([]byte, smallRead)
 	left := -1 // bytes to read after the cut, -1 before it
 	for left != 0 {
@@ -66,6 +71,20 @@ func (d *drain) run() {
 }
 
 func (d *drain) take(p []byte) {
+	if d.filter != nil && len(p) > 0 {
+		p = d.filter.Write(p)
+	}
+	d.pass(p)
+}
+
+// finish passes on what the filter holds back.
+func (d *drain) finish() {
+	if d.filter != nil {
+		d.pass(d.filter.Close())
+	}
+}
+
+func (d *drain) pass(p []byte) {
 	if len(p) == 0 {
 		return
 	}

@@ -96,6 +96,12 @@ func (s Stream) String() string {
 	return "unknown"
 }
 
+// Filter changes a stream on its way.
+type Filter interface {
+	Write(p []byte) []byte
+	Close() []byte
+}
+
 // Spec says what to run. Only Argv is required.
 type Spec struct {
 	// Argv is the program and its arguments. A name without a slash is looked up
@@ -139,6 +145,11 @@ type Spec struct {
 	// it is called by two goroutines. After an error it is not called again for
 	// that stream, and the run goes on.
 	Sink func(stream Stream, p []byte) error
+
+	// Filter, if not nil, makes what every stream goes through before anything else
+	// sees it: of what it is given, Write returns what may be passed on by now, and
+	// Close the rest. Both are called by one goroutine.
+	Filter func() Filter
 
 	// Combined asks for one capture in the order of writing; see the package
 	// comment.
