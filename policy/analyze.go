@@ -12,7 +12,7 @@ import (
 // Limits on what is analysed. Past any of them the command is opaque.
 const (
 	maxInput    = 64 << 10 // bytes of a shell string, or of all words of an argv
-	maxSegments = 512
+	maxSegments = 256
 	maxDepth    = 24   // commands inside commands: sh -c, sudo, xargs, eval
 	maxAllWords = 8192 // words of all segments
 	maxVariants = 16   // readings of one command whose variables have several values

@@ -6,9 +6,10 @@ import "strings"
 // stands outside quotes and here-documents, so that data is never too complex.
 const (
 	maxNesting    = 64
-	maxWords      = 3072
+	maxWords      = 1024
 	maxExpansions = 2048
-	maxSeparators = 640 // a little over maxSegments: newlines and ";;" count too
+	maxSeparators = 384     // a little over maxSegments: newlines and ";;" count too
+	maxBareWord   = 8 << 10 // bytes of one word that are not quoted
 )
 
 // scan is a rough reading of shell text in one pass. It only guards the parser's
@@ -41,21 +42,25 @@ func tooComplex(src string) string {
 }
 
 func (s *scan) run() string {
-	inWord := false
+	inWord, bare := false, 0
 	for s.i < len(s.src) {
 		c := s.src[s.i]
 		blank := c == ' ' || c == '\t' || c == '\n'
 		if !blank && !inWord {
 			s.words++
 			s.keyword()
+			bare = 0
 		}
+		bare++
 		inWord = !blank && c != ';' && c != '|' && c != '&' && c != '(' && c != ')'
 		s.step(c)
 		switch {
 		case s.depth > maxNesting, s.keywords > 4*maxNesting:
 			return "commands are nested too deeply"
 		case s.separators > maxSeparators:
-			return "the command has more than 512 parts"
+			return "the command has more than 256 parts"
+		case bare > maxBareWord && inWord:
+			return "a word is too long"
 		case s.words > maxWords:
 			return "the command has too many words"
 		case s.expansions > maxExpansions:

@@ -12,6 +12,35 @@ type effects struct {
 	reads, writes []token
 	known         bool // the program has a model, so that no path is missing
 	network       bool
+
+	// The same paths with the places that they mean.
+	readPaths, writePaths []pathFact
+}
+
+// pathFact is a path with the place that it means, where that is known.
+type pathFact struct {
+	token
+	at     resolved // of a path that is known
+	place  string   // at, as patterns write it
+	inside bool     // it surely lies in the vault
+}
+
+// locate finds the places of paths.
+func (it *item) locate(paths []token) []pathFact {
+	if len(paths) == 0 {
+		return nil
+	}
+	facts := make([]pathFact, len(paths))
+	for i, t := range paths {
+		f := pathFact{token: t}
+		if !t.dyn {
+			f.at = it.loc.resolve(t.text)
+			f.place = f.at.shown()
+			f.inside = f.at.kind == placeVault
+		}
+		facts[i] = f
+	}
+	return facts
 }
 
 // operandUse says what a program does with its operands.
@@ -49,9 +78,11 @@ func (it *item) effects() *effects {
 	switch it.kind {
 	case kindWrite:
 		e.known, e.writes = true, it.args
+		e.writePaths = it.locate(e.writes)
 		return e
 	case kindRead:
 		e.known, e.reads = true, it.args
+		e.readPaths = it.locate(e.reads)
 		return e
 	case kindOpaque, kindFloor, kindNeutral, kindFunc:
 		return e
@@ -59,6 +90,7 @@ func (it *item) effects() *effects {
 	if m, ok := pathModels()[it.base]; ok {
 		e.known = true
 		it.applyPaths(m, e)
+		e.readPaths, e.writePaths = it.locate(e.reads), it.locate(e.writes)
 	}
 	e.network = usesNetwork(it)
 	return e
@@ -113,11 +145,14 @@ func (it *item) applyPaths(m pathModel, e *effects) {
 
 // operandTokens returns the words that are neither options nor their values.
 func (it *item) operandTokens() []token {
-	var ops []token
-	for _, i := range it.positionals().plain {
-		ops = append(ops, it.args[i])
+	plain := it.positionals().plain
+	if it.ops == nil && len(plain) > 0 {
+		it.ops = make([]token, len(plain))
+		for i, at := range plain {
+			it.ops[i] = it.args[at]
+		}
 	}
-	return ops
+	return slices.Clip(it.ops)
 }
 
 // eachOption calls fn for every option with its value: attached, behind "=", at the end
@@ -186,11 +221,16 @@ func (m pathModel) takesPath(name string) bool {
 
 // matchPaths compares paths with the patterns of a rule. A rule that restricts matches
 // where one path does, a rule that allows where there are paths and all of them do.
-func (r *rule) matchPaths(it *item, paths []token, pats []argPattern) tri {
+func (r *rule) matchPaths(it *item, paths []pathFact, pats []argPattern, hostOnly bool) tri {
 	if r.strict() {
 		got := no
-		for _, t := range paths {
-			got = triOr(got, r.matchPath(it, t, pats))
+		for i := range paths {
+			if hostOnly && paths[i].inside {
+				continue
+			}
+			if got = triOr(got, r.matchPath(it, &paths[i], pats)); got == yes {
+				return yes
+			}
 		}
 		return got
 	}
@@ -198,30 +238,29 @@ func (r *rule) matchPaths(it *item, paths []token, pats []argPattern) tri {
 		return no
 	}
 	got := yes
-	for _, t := range paths {
-		got = triAnd(got, r.matchPath(it, t, pats))
+	for i := range paths {
+		got = triAnd(got, r.matchPath(it, &paths[i], pats))
 	}
 	return got
 }
 
 // matchPath compares one path: as it is written for rules that restrict, and as the
 // place that it means: relative to the vault's root in the vault, absolute outside.
-func (r *rule) matchPath(it *item, t token, pats []argPattern) tri {
-	var place string
-	if !t.dyn {
-		place = it.loc.resolve(t.text).shown()
-	}
+func (r *rule) matchPath(it *item, f *pathFact, pats []argPattern) tri {
 	got := no
-	for _, p := range pats {
+	for i := range pats {
+		p := &pats[i]
 		switch {
 		case p.glob.text == "*":
 			return yes
+		case p.class == classDynamic, p.class != "" && f.dyn:
+			got = triOr(got, it.loc.is(p.class, f.token))
 		case p.class != "":
-			got = triOr(got, it.loc.is(p.class, t))
-		case !t.dyn && place != "" && p.glob.match(place):
+			got = triOr(got, triOf(f.text != "" && f.at.is(p.class, it.loc)))
+		case f.place != "" && p.glob.match(f.place):
 			return yes
-		case t.dyn || r.strict():
-			got = triOr(got, p.glob.matchArg(t))
+		case f.dyn || r.strict() && f.text != f.place:
+			got = triOr(got, p.glob.matchArg(f.token))
 		}
 	}
 	return got

@@ -135,9 +135,6 @@ func (w *walker) repository(dir string) *Repository {
 
 // gitFacts judges a git command by the repository that it will work in.
 func (w *walker) gitFacts(it *item, g gitCall) {
-	if w.a.facts == nil {
-		return
-	}
 	at := w.gitPlace(g)
 	if at.kind != placeVault {
 		w.a.floor(AllowWithCheckpoint, "git-repository", w.via, it.display(),

@@ -10,8 +10,11 @@ import (
 func (w *walker) git(it *item, in input) {
 	pos := it.positionals()
 	w.a.add(*it)
-	g := readGitCall(it, pos)
-	w.gitFacts(it, g)
+	g := gitCall{}
+	if w.a.facts != nil {
+		g = readGitCall(it, pos)
+		w.gitFacts(it, g)
+	}
 	w.gitGlobals(it, it.args[:pos.start])
 	if pos.start >= len(it.args) {
 		return

@@ -26,6 +26,9 @@ type item struct {
 	opts *optModel
 	pos  *positions // computed once, on demand
 	does *effects   // likewise
+	at   []resolved // likewise: the places that args mean as paths, where seen
+	seen []bool
+	ops  []token // likewise: the words that are neither options nor their values
 }
 
 type itemKind uint8

@@ -193,10 +193,10 @@ func (r *rule) matchEffects(it *item) tri {
 		got = triOf(it.effects().network)
 	}
 	if len(r.reads) > 0 && got != no {
-		got = triAnd(got, r.matchPaths(it, it.effects().reads, r.reads))
+		got = triAnd(got, r.matchPaths(it, it.effects().readPaths, r.reads, r.readsHost))
 	}
 	if len(r.writes) > 0 && got != no {
-		got = triAnd(got, r.matchPaths(it, it.effects().writes, r.writes))
+		got = triAnd(got, r.matchPaths(it, it.effects().writePaths, r.writes, r.writesHost))
 	}
 	return got
 }
@@ -278,8 +278,15 @@ func (r *rule) matchAnyArg(it *item) tri {
 		if !r.mayMatchArg(&t) {
 			continue
 		}
-		for _, p := range r.anyArg {
-			if got = triOr(got, p.match(it.loc, t)); got == yes {
+		for j := range r.anyArg {
+			p := &r.anyArg[j]
+			m := no
+			if p.class != "" {
+				m = it.argIs(i, p.class)
+			} else {
+				m = p.glob.matchArg(t)
+			}
+			if got = triOr(got, m); got == yes {
 				return yes
 			}
 		}

@@ -245,7 +245,9 @@ func (it *item) hasDoubleDash() tri {
 
 // hasFlag reports whether one of the options is given, in any spelling: alone, in
 // a cluster, with a value attached. With abbrev also as an abbreviation of a long
-// option.
+// option, and in the place of another option's value: a letter can mean one thing in
+// one subcommand and another in the next (docker's -t), and who restricts must not
+// miss what follows it.
 func (it *item) hasFlag(options []string, abbrev bool) tri {
 	got := no
 	end := it.positionals().dash
@@ -264,7 +266,7 @@ func (it *item) hasFlag(options []string, abbrev bool) tri {
 				return yes
 			}
 		}
-		if takes, _ := it.opts.takesValue(t); takes {
+		if takes, _ := it.opts.takesValue(t); takes && !(abbrev && i+1 < len(it.args) && strings.HasPrefix(it.args[i+1].certain(), "-")) {
 			i++
 		}
 	}

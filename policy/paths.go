@@ -341,3 +341,22 @@ func harmlessDevice(p string) bool {
 	}
 	return strings.HasPrefix(p, "/dev/fd/") || strings.HasPrefix(p, "/dev/tcp/") || strings.HasPrefix(p, "/dev/udp/")
 }
+
+// argIs is locator.is for one of the arguments, whose place is looked up once.
+func (it *item) argIs(i int, c class) tri {
+	t := it.args[i]
+	if t.dyn || c == classDynamic || strings.IndexByte(t.text, '=') >= 0 {
+		return it.loc.is(c, t)
+	}
+	if t.text == "" || t.text[0] == '-' || it.loc.cwd.kind == placeVault && plainName(t.text) {
+		return no
+	}
+	if it.at == nil {
+		it.at = make([]resolved, len(it.args))
+		it.seen = make([]bool, len(it.args))
+	}
+	if !it.seen[i] {
+		it.at[i], it.seen[i] = it.loc.resolve(t.text), true
+	}
+	return triOf(it.at[i].is(c, it.loc))
+}

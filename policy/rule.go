@@ -42,6 +42,9 @@ type rule struct {
 	// same as written; odd holds the indexes of the others.
 	progSet, writtenSet map[string]struct{}
 	odd                 []int
+	// readsHost and writesHost say that no pattern of reads or writes can match a path
+	// that surely lies in the vault.
+	readsHost, writesHost bool
 	// argFirst holds the first bytes of all any_arg patterns; nil where a pattern
 	// may match whatever its first byte is.
 	argFirst *[256]bool
@@ -146,6 +149,7 @@ func (r *rule) index() {
 		r.progSet[g.text] = struct{}{}
 		r.writtenSet[r.written[i].text] = struct{}{}
 	}
+	r.readsHost, r.writesHost = hostOnly(r.reads), hostOnly(r.writes)
 	first := new([256]bool)
 	for _, p := range r.anyArg {
 		if p.class != "" || p.glob.lit == "" {
@@ -154,6 +158,22 @@ func (r *rule) index() {
 		first[p.glob.lit[0]] = true
 	}
 	r.argFirst = first
+}
+
+// hostOnly reports whether patterns can match nothing in the vault.
+func hostOnly(pats []argPattern) bool {
+	for _, p := range pats {
+		switch p.class {
+		case classOutside, classDevice, classSystem, classTemp:
+			continue
+		case "":
+			if p.glob.lit != "" && (p.glob.lit[0] == '/' || p.glob.lit[0] == '~') {
+				continue
+			}
+		}
+		return false
+	}
+	return true
 }
 
 // mayMatchArg is a quick answer whether any_arg may match the word.
