@@ -167,7 +167,8 @@ func FuzzDisguise(f *testing.F) {
 	cases := mustParse(f, casesPolicy)
 	var wraps []string
 	for name := range rewrites() {
-		if strings.Contains(name, "%s") && !strings.ContainsAny(name, "\n#") {
+		again := strings.HasPrefix(name, "watch") || strings.HasPrefix(name, "ssh") || strings.HasPrefix(name, "parallel") // a shell reads their words once more
+		if strings.Contains(name, "%s") && !strings.ContainsAny(name, "\n#") && !again {
 			wraps = append(wraps, name)
 		}
 	}

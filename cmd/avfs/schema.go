@@ -112,6 +112,7 @@ func leaves() []leaf {
 		prints[policy.Decision]("policy check", "avfs policy check -- git push"),
 		prints[policy.Decision]("policy explain", "avfs policy explain -- git push"),
 		prints[[]policy.Finding]("policy lint", "avfs policy lint policy.yaml"),
+		prints[policyTestDoc]("policy test", "avfs policy test commands.tsv"),
 		prints[initDoc]("policy init", "avfs policy init"),
 		prints[versionDoc]("version", "avfs version"),
 		printsEither[jsonschema.Schema, []schemaDoc]("schema", "avfs schema vault create"),
