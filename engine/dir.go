@@ -281,7 +281,16 @@ func (v *Vault) dropName(ctx context.Context, ino Ino, n *inode, dir Ino, nm str
 
 // Unlink removes a name of a file. Open handles keep the file.
 func (v *Vault) Unlink(ctx context.Context, dir Ino, name string) error {
-	return v.change(ctx, "unlink", name, func() error {
+	_, err := v.UnlinkKeep(ctx, dir, name, nil)
+	return err
+}
+
+// UnlinkKeep is Unlink for a caller who may know the file by its number. Of a regular
+// file that loses its last name keep is asked whether it is to live on; then the
+// returned handle holds it, for reading, and is nil otherwise. keep is called with
+// locks of the vault held, and must not use it; a nil keep keeps nothing.
+func (v *Vault) UnlinkKeep(ctx context.Context, dir Ino, name string, keep func(Ino) bool) (kept *File, err error) {
+	err = v.change(ctx, "unlink", name, func() error {
 		ino, n, err := v.view().lookup(ctx, dir, name)
 		if err != nil {
 			return err
@@ -294,12 +303,27 @@ func (v *Vault) Unlink(ctx context.Context, dir Ino, name string) error {
 			return err
 		}
 		now := v.s.now()
-		if err := v.forget(ctx, ino, n, dir, name, now); err != nil {
+		if kept, err = v.forgetKeep(ctx, ino, n, dir, name, now, keep); err != nil {
 			return err
 		}
 		v.unlink(dir, d, name, dirent{ino: ino, typ: n.mode & TypeMask}, now)
 		return nil
 	})
+	return kept, err
+}
+
+// forgetKeep is forget with a handle of what keep wants to live on; see UnlinkKeep.
+func (v *Vault) forgetKeep(ctx context.Context, ino Ino, n *inode, dir Ino, name string, now int64, keep func(Ino) bool) (*File, error) {
+	if keep == nil || !n.isRegular() || n.nlink > 1 || !keep(ino) {
+		return nil, v.forget(ctx, ino, n, dir, name, now)
+	}
+	h := v.handle(ino, OpenRead)
+	if err := v.forget(ctx, ino, n, dir, name, now); err != nil {
+		h.f.handles--
+		v.settle(ino)
+		return nil, err
+	}
+	return h, nil
 }
 
 // forget drops one name of the inode, and with the last one the inode. The

@@ -16,7 +16,13 @@ func (m *moved) entry() dirent { return dirent{ino: m.ino, typ: m.n.mode & TypeM
 // Rename moves a name, replacing what the new name was, as renameat2 does. A
 // file that is replaced while open lives on for its handles.
 func (v *Vault) Rename(ctx context.Context, fromDir Ino, fromName string, toDir Ino, toName string, flags RenameFlags) error {
-	return v.change(ctx, "rename", fromName, func() error {
+	_, err := v.RenameKeep(ctx, fromDir, fromName, toDir, toName, flags, nil)
+	return err
+}
+
+// RenameKeep is to Rename what UnlinkKeep is to Unlink.
+func (v *Vault) RenameKeep(ctx context.Context, fromDir Ino, fromName string, toDir Ino, toName string, flags RenameFlags, keep func(Ino) bool) (kept *File, err error) {
+	err = v.change(ctx, "rename", fromName, func() error {
 		from, to, err := v.renameSides(ctx, fromDir, fromName, toDir, toName)
 		if err != nil {
 			return err
@@ -32,8 +38,10 @@ func (v *Vault) Rename(ctx context.Context, fromDir Ino, fromName string, toDir 
 		default:
 			return fail(Invalid, "", "")
 		}
-		return v.replace(ctx, from, to)
+		kept, err = v.replace(ctx, from, to, keep)
+		return err
 	})
+	return kept, err
 }
 
 func (v *Vault) renameSides(ctx context.Context, fromDir Ino, fromName string, toDir Ino, toName string) (from, to *moved, err error) {
@@ -79,31 +87,32 @@ func (w view) below(ctx context.Context, dir, ino Ino) (bool, error) {
 // maxDepth bounds every walk to the top; deeper trees are damaged.
 const maxDepth = 1 << 20
 
-func (v *Vault) replace(ctx context.Context, from, to *moved) error {
+// replace moves a name; keep is that of RenameKeep.
+func (v *Vault) replace(ctx context.Context, from, to *moved, keep func(Ino) bool) (kept *File, err error) {
 	if to.n != nil && to.ino == from.ino {
-		return nil // two names of one file: POSIX does nothing
+		return nil, nil // two names of one file: POSIX does nothing
 	}
 	if from.n.isDir() && from.dir != to.dir {
 		if inside, err := v.view().below(ctx, to.dir, from.ino); err != nil || inside {
 			if inside {
 				err = fail(Invalid, "", "")
 			}
-			return err
+			return nil, err
 		}
 		if to.n == nil && to.d.nlink >= MaxLinks {
-			return fail(TooManyLinks, "", "")
+			return nil, fail(TooManyLinks, "", "")
 		}
 	}
 	if to.n != nil {
 		if err := replaceable(from.n, to.n); err != nil {
-			return err
+			return nil, err
 		}
 	}
 	now := v.s.now()
 	if to.n != nil {
 		entry := to.entry()
-		if err := v.forget(ctx, to.ino, to.n, to.dir, to.name, now); err != nil {
-			return err
+		if kept, err = v.forgetKeep(ctx, to.ino, to.n, to.dir, to.name, now, keep); err != nil {
+			return nil, err
 		}
 		v.unlink(to.dir, to.d, to.name, entry, now)
 	}
@@ -112,7 +121,7 @@ func (v *Vault) replace(ctx context.Context, from, to *moved) error {
 	from.n.ctime = now
 	v.rehang(from, to)
 	v.putInode(from.ino, from.n)
-	return nil
+	return kept, nil
 }
 
 // replaceable says whether a rename of from may replace to.

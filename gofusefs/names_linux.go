@@ -91,9 +91,10 @@ func (b *vaultFS) Readlink(_ <-chan struct{}, h *fuse.InHeader) (out []byte, sta
 
 // Unlink removes a name of a file. Open handles keep the file.
 func (b *vaultFS) Unlink(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.Status {
-	dir := engine.Ino(h.NodeId)
 	return b.change(func() error {
-		return b.removing(dir, name, func() error { return b.v.Unlink(b.own, dir, name) })
+		kept, err := b.v.UnlinkKeep(b.own, engine.Ino(h.NodeId), name, b.nodes.knows)
+		b.keepRemoved(kept)
+		return err
 	})
 }
 
@@ -104,12 +105,9 @@ func (b *vaultFS) Rmdir(_ <-chan struct{}, h *fuse.InHeader, name string) fuse.S
 
 // Rename moves or exchanges names. The engine refuses flags that it does not know.
 func (b *vaultFS) Rename(_ <-chan struct{}, in *fuse.RenameIn, from, to string) fuse.Status {
-	dir, flags := engine.Ino(in.Newdir), engine.RenameFlags(in.Flags)
 	return b.change(func() error {
-		move := func() error { return b.v.Rename(b.own, engine.Ino(in.NodeId), from, dir, to, flags) }
-		if flags != 0 {
-			return move() // which takes no name away
-		}
-		return b.removing(dir, to, move)
+		kept, err := b.v.RenameKeep(b.own, engine.Ino(in.NodeId), from, engine.Ino(in.Newdir), to, engine.RenameFlags(in.Flags), b.nodes.knows)
+		b.keepRemoved(kept)
+		return err
 	})
 }

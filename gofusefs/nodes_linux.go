@@ -113,21 +113,14 @@ func (b *vaultFS) Forget(ino, times uint64) {
 	}
 }
 
-// removing runs fn, which takes the name away from a file or gives it to another.
-// A program may have found the file by that name a moment ago and open it next,
-// which no native file system refuses. So a file without a name lives on until the
-// kernel has forgotten it.
-func (b *vaultFS) removing(dir engine.Ino, name string, fn func() error) error {
-	file := b.found(dir, name)
-	err := fn()
-	if file == nil {
-		return err
+// keepRemoved keeps a file whose last name has been taken away, or given to another. A
+// program may have found the file by that name a moment ago and open it next, which no
+// native file system refuses. So a file without a name lives on until the kernel has
+// forgotten it. It is nil if the kernel did not know the file.
+func (b *vaultFS) keepRemoved(file *engine.File) {
+	if file != nil && !b.nodes.keep(file) {
+		b.svc.Fault(file.Close())
 	}
-	if a, serr := file.Stat(b.own); err == nil && serr == nil && a.Nlink == 0 && b.nodes.keep(file) {
-		return nil
-	}
-	b.svc.Fault(file.Close())
-	return err
 }
 
 // keepNameless keeps a file that was made without a name for as long as the kernel
@@ -138,18 +131,4 @@ func (b *vaultFS) keepNameless(ino engine.Ino) error {
 		err = file.Close()
 	}
 	return err
-}
-
-// found opens the file that the kernel may be about to open by a name. It is nil if
-// there is none; then removing the name cannot harm, or says what is wrong.
-func (b *vaultFS) found(dir engine.Ino, name string) *engine.File {
-	a, err := b.v.Lookup(b.own, dir, name)
-	if err != nil || !a.IsRegular() || a.Nlink > 1 || !b.nodes.knows(a.Ino) {
-		return nil
-	}
-	file, err := b.v.Open(b.own, a.Ino, engine.OpenRead)
-	if err != nil {
-		return nil
-	}
-	return file
 }
