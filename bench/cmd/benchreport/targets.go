@@ -121,6 +121,7 @@ func mountMemory(_ context.Context, p *place) (func(context.Context) error, erro
 	}
 	cmd := exec.Command(self, memoryCommand, p.point)
 	cmd.Stderr = os.Stderr
+	ownSession(cmd)
 	out, err := cmd.StdoutPipe()
 	if err != nil {
 		return nil, err
