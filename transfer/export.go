@@ -49,6 +49,10 @@ type ExportOptions struct {
 	// Overwrite allows a destination that holds something: directories are
 	// merged and files replaced, as Import does it the other way round.
 	Overwrite bool
+	// Only leaves out every entry of a directory for which it is false, and what is
+	// below that. It gets the path below src; nil leaves out nothing. Several
+	// goroutines call it at once.
+	Only func(rel string) bool
 	// Owner is whom everything on the host belongs to. nil keeps the vault's
 	// owners when the process is root's and else takes the process's.
 	Owner *engine.Owner
@@ -79,7 +83,7 @@ func Export(ctx context.Context, r Reader, src, dst string, opts *ExportOptions)
 	if err != nil {
 		return Report{}, failure(op, src, err)
 	}
-	ex := &exporter{r: r, open: open, overwrite: opts.Overwrite, owner: opts.Owner, keep: opts.Owner == nil && asRoot()}
+	ex := &exporter{r: r, open: open, overwrite: opts.Overwrite, only: opts.Only, owner: opts.Owner, keep: opts.Owner == nil && asRoot()}
 	ex.run = newRun(ctx, op, opts.Workers, opts.Progress)
 	if top.IsDir() {
 		err = ex.tree(top, dst)
@@ -99,6 +103,7 @@ type exporter struct {
 	r         Reader
 	open      func(context.Context, engine.Ino) (content, error)
 	overwrite bool
+	only      func(rel string) bool
 	owner     *engine.Owner // of everything, where it is not nil
 	keep      bool          // keep the vault's owners
 	top       *hostDir

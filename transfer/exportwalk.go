@@ -18,6 +18,7 @@ func (ex *exporter) walk(d *exportDir) {
 			return ex.run.ctx.Err()
 		case !possible(e.Name):
 			ex.run.fail(join(d.rel, e.Name), &engine.Error{Kind: engine.InvalidName})
+		case ex.only != nil && !ex.only(join(d.rel, e.Name)):
 		case e.Type == engine.TypeDir:
 			subs = append(subs, e)
 		default:
@@ -79,7 +80,7 @@ func (ex *exporter) count(top engine.Ino) (stop func()) {
 	go func() {
 		defer close(done)
 		c := &exportCounter{ex: ex, quit: quit, seen: map[engine.Ino]bool{}}
-		if c.tree(top) == nil {
+		if c.tree(top, "") == nil {
 			ex.run.totalFiles.Store(c.files)
 			ex.run.totalBytes.Store(c.bytes)
 		}
@@ -102,16 +103,19 @@ var errQuit = errors.New("the export is over")
 
 // tree fails only when there is no point in going on: the export itself meets
 // and reports what else is wrong.
-func (c *exportCounter) tree(dir engine.Ino) error {
-	var subs []engine.Ino
+func (c *exportCounter) tree(dir engine.Ino, rel string) error {
+	var subs []engine.DirEntry
 	err := c.ex.r.ReadDir(c.ex.run.ctx, dir, "", func(e engine.DirEntry) error {
 		select {
 		case <-c.quit:
 			return errQuit
 		default:
 		}
+		if c.ex.only != nil && !c.ex.only(join(rel, e.Name)) {
+			return nil
+		}
 		if e.Type == engine.TypeDir {
-			subs = append(subs, e.Ino)
+			subs = append(subs, e)
 			return nil
 		}
 		c.files++
@@ -125,7 +129,7 @@ func (c *exportCounter) tree(dir engine.Ino) error {
 		return errQuit
 	}
 	for _, sub := range subs {
-		if err := c.tree(sub); err != nil {
+		if err := c.tree(sub.Ino, join(rel, sub.Name)); err != nil {
 			return err
 		}
 	}

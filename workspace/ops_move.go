@@ -68,9 +68,10 @@ func withDetails(err error, done any) error {
 // ExportRequest asks to write a tree of a vault to the host.
 type ExportRequest struct {
 	Vault      string `json:"vault"`
-	Checkpoint string `json:"checkpoint,omitempty"`
-	Source     Path   `json:"source"` // path in the vault
-	Dest       Path   `json:"dest"`   // absolute path on the host
+	Checkpoint string `json:"checkpoint,omitempty"` // a state; empty is the present one
+	Since      string `json:"since,omitempty"`      // only what is not as it was in this state
+	Source     Path   `json:"source"`               // path in the vault
+	Dest       Path   `json:"dest"`                 // absolute path on the host
 	Overwrite  bool   `json:"overwrite,omitempty"`
 }
 
@@ -84,6 +85,11 @@ var OpExport = Op[ExportRequest, transfer.Report]{Name: "export", Long: true,
 		}
 		defer unpin()
 		opts := &transfer.ExportOptions{Progress: forward(s), Overwrite: req.Overwrite}
+		if req.Since != "" {
+			if opts.Only, err = o.changedSince(ctx, req, root); err != nil {
+				return transfer.Report{}, err
+			}
+		}
 		rep, err := transfer.Export(ctx, o.store.Snapshot(root), string(req.Source), string(req.Dest), opts)
 		return rep, withDetails(err, rep)
 	}}

@@ -38,5 +38,6 @@ var OpPathLog = Op[PathLogRequest, PathLogResult]{Name: "log.path",
 func versionOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpPathLog)
+	add(all, OpCheckout)
 	return all
 }

@@ -54,6 +54,7 @@ func commands() []commandDef {
 		{"checkpoint", "snapshot", groupHistory, "Keep states of a vault and bring them back.", func() any { return &checkpointCmds{} }},
 		{"diff", "", groupHistory, "List what differs between two states.", func() any { return &diffCmd{} }},
 		{"log", "", groupHistory, "List what was done in a vault, or to one path, newest first.", func() any { return &logCmd{} }},
+		{"checkout", "", groupHistory, "Bring one path back from another state.", func() any { return &checkoutCmd{} }},
 		{"blame-exec", "", groupHistory, "Tell which command last touched a path.", func() any { return &blameCmd{} }},
 		{"undo", "", groupHistory, "Take back the newest change: an exec, a write, an import, a restore or an undo.", func() any { return &undoCmd{} }},
 

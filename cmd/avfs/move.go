@@ -35,19 +35,26 @@ func (c *importCmd) run(a *app) error {
 
 type exportCmd struct {
 	Source     workspace.Path `arg:"" help:"Path in the vault."`
-	Dest       string         `arg:"" help:"Directory or file on the host."`
-	Checkpoint string         `help:"Export the state of this checkpoint." placeholder:"CHECKPOINT"`
+	Dest       string         `arg:"" optional:"" help:"Directory or file on the host."`
+	Checkpoint string         `help:"Export the state of this checkpoint, or another state." placeholder:"STATE"`
+	Since      string         `name:"changed-since" help:"Export only what is not as it was in this state; without a path in the vault, of all of it." placeholder:"STATE"`
 	Overwrite  bool           `help:"Replace files that exist."`
 }
 
 func (c *exportCmd) run(a *app) error {
+	if c.Dest == "" {
+		if c.Since == "" {
+			return usageError("expected a path in the vault and one on the host")
+		}
+		c.Source, c.Dest = "/", string(c.Source)
+	}
 	dest, err := filepath.Abs(c.Dest)
 	if err != nil {
 		return err
 	}
 	started := time.Now()
 	progress, done := a.progress("exporting")
-	req := workspace.ExportRequest{Source: c.Source, Dest: workspace.Path(dest), Checkpoint: c.Checkpoint, Overwrite: c.Overwrite}
+	req := workspace.ExportRequest{Source: c.Source, Dest: workspace.Path(dest), Checkpoint: c.Checkpoint, Since: c.Since, Overwrite: c.Overwrite}
 	res, err := call(a, workspace.OpExport, func(v string) workspace.ExportRequest { req.Vault = v; return req }, workspace.Streams{Progress: progress})
 	done()
 	if err != nil {

@@ -86,6 +86,7 @@ func leaves() []leaf {
 		prints[engine.Checkpoint]("checkpoint info", "avfs checkpoint info before"),
 		prints[diffDoc]("diff", "avfs diff -u before now src"),
 		printsEither[[]eventDoc, []pathEventDoc]("log", "avfs log -n 20 src/main.go"),
+		prints[engine.RestoreResult]("checkout", "avfs checkout 'src/main.go@10m ago'"),
 		prints[blameDoc]("blame-exec", "avfs blame-exec src/main.go"),
 		prints[engine.UndoResult]("undo", "avfs undo"),
 

@@ -99,6 +99,20 @@ func originText(res workspace.PathLogResult) string {
 	return ""
 }
 
+type checkoutCmd struct {
+	Path workspace.Path `arg:"" name:"path@state" help:"A path, and the state to take it from: checkpoint, exec, event number or time."`
+	To   workspace.Path `help:"Put it here instead, where nothing is, or into this directory." placeholder:"PATH"`
+}
+
+func (c *checkoutCmd) run(a *app) error {
+	req := workspace.CheckoutRequest{Path: c.Path, To: c.To}
+	res, err := call(a, workspace.OpCheckout, func(v string) workspace.CheckoutRequest { req.Vault = v; return req }, workspace.Streams{})
+	if err != nil {
+		return err
+	}
+	return a.print(res, func(w io.Writer) { describeRestore(w, "checked out "+safe(string(c.Path)), res) })
+}
+
 type blameCmd struct {
 	Path workspace.Path `arg:"" help:"A file, or a directory with everything below it."`
 }
