@@ -167,6 +167,8 @@ func (s *vaultSuite) runAsChild() bool {
 	case roleVaultWrite:
 	case roleVaultRepair:
 		play = s.repairForEver
+	case roleVaultGC:
+		play = s.collectForEver
 	case roleVaultLarge:
 		play, lifetime = s.writeLarge, 20*time.Minute
 	default:

@@ -60,6 +60,7 @@ func commands() []commandDef {
 
 		{"proxy", "", groupRun, "Run commands under policy, checkpoint and report.", func() any { return &proxyCmds{} }},
 		{"exec", "", groupRun, "Run a command in a vault: short for 'proxy exec'.", func() any { return &execCmd{} }},
+		{"fanout", "", groupRun, "Run a command in several forks of a vault side by side, and compare what comes of it.", func() any { return &fanoutCmd{} }},
 		{"output", "", groupRun, "Print what a command has printed, in full.", func() any { return &outputCmd{} }},
 		{"approvals", "", groupRun, "List and decide what the policy wants approval for.", func() any { return &approvalsCmds{} }},
 		{"mount", "", groupRun, "Make a vault visible as a directory.", func() any { return &mountCmd{} }},

@@ -92,6 +92,7 @@ func leaves() []leaf {
 
 		prints[proxy.Envelope]("exec", "avfs exec -- go test ./..."),
 		prints[proxy.Envelope]("proxy exec", "avfs proxy exec --json -- make"),
+		prints[proxy.Fanout]("fanout", "avfs fanout 4 --keep first-success -- make test"),
 		prints[outputDoc]("output", "avfs output --tail 1000 last"),
 		prints[[]workspace.Approval]("approvals list", "avfs approvals list"),
 		prints[workspace.Approval]("approvals show", "avfs approvals show 01J8ZQ4V6T"),
@@ -102,7 +103,9 @@ func leaves() []leaf {
 		prints[[]workspace.MountInfo]("mounts", "avfs mounts"),
 		prints[stopDoc]("serve", "avfs serve --stop project"),
 
-		prints[[]engine.AuditEntry]("audit", "avfs audit -n 20"),
+		prints[[]engine.AuditEntry]("audit list", "avfs audit list -n 20 --since 2h"),
+		prints[engine.AuditReport]("audit verify", "avfs audit verify"),
+		prints[engine.AuditHead]("audit head", "avfs audit head"),
 		prints[workspace.QuotaDoc]("quota show", "avfs quota show"),
 		prints[workspace.QuotaDoc]("quota set", "avfs quota set --bytes 2G --files 100000"),
 		prints[engine.Stats]("stats", "avfs stats"),
