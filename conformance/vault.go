@@ -87,6 +87,9 @@ var vaultTests = []vaultTest{
 	{"Appends", "agents append to logs all day; each line must cost a line, not a log", (*vaultSuite).testAppends},
 	{"Import", "forty copies of one source tree are one source tree", (*vaultSuite).testImport},
 	{"Large", "a file larger than the memory must pass through it", (*vaultSuite).testLarge},
+	{"Merge", "an agent's work comes home while others work on, and loses nothing", (*vaultSuite).testMerge},
+	{"MergeRefused", "a merge that cannot be made whole must not be made by half", (*vaultSuite).testMergeRefused},
+	{"MergeKilled", "a merge that is cut short has happened or not", (*vaultSuite).testMergeKilled},
 	{"Kill", "after a kill the store opens by itself and holds what was synced", (*vaultSuite).testKill},
 }
 

@@ -165,6 +165,8 @@ func (s *vaultSuite) runAsChild() bool {
 	play, lifetime := s.writeVault, childLifetime
 	switch os.Getenv(envRole) {
 	case roleVaultWrite:
+	case roleVaultMerge:
+		play = s.mergeOnce
 	case roleVaultRepair:
 		play = s.repairForEver
 	case roleVaultGC:

@@ -9,11 +9,12 @@ import (
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// lineage is where a vault comes from and what was merged into it. It is part of the
+// lineage is where a vault comes from and what was merged and imported into it. It is part of the
 // vault's record, so every root in it is kept. It is never modified, only replaced.
 type lineage struct {
 	Ancestors []ancestor    `json:"ancestors,omitempty"` // the nearest first
 	Merges    []mergeRecord `json:"merges,omitempty"`    // the newest last
+	Origins   []Origin      `json:"origins,omitempty"`   // the newest last
 }
 
 // ancestor is a vault that others were forked from, and the state at which the way to
@@ -62,31 +63,42 @@ func (l *lineage) roots(fn func(Root)) {
 	for _, m := range l.Merges {
 		fn(m.Root)
 	}
+	for _, o := range l.Origins {
+		fn(o.Root)
+		if !o.Applied.IsZero() {
+			fn(o.Applied)
+		}
+	}
 }
 
 // forked is the lineage of a fork that begins with the state root of the vault rec,
 // which was its state at that time.
 func (l *lineage) forked(rec vaultRecord, root Root, at time.Time) *lineage {
+	fork := *l.including(root)
 	own := append([]ancestor{{Vault: rec.ID, Root: root, At: at}}, l.Ancestors...)
-	return &lineage{Ancestors: own[:min(len(own), maxAncestors)], Merges: slices.Clone(l.including(root).Merges)}
+	fork.Ancestors = own[:min(len(own), maxAncestors)]
+	return &fork
 }
 
-// including is the lineage without the merges that the state root of the same vault
-// does not include.
+// including is the lineage without the merges and imports that the state root of the
+// same vault does not include.
 func (l *lineage) including(root Root) *lineage {
-	return l.without(func(m mergeRecord) bool { return m.Since > root.ref.ID })
+	return l.without(func(_, since uint64) bool { return since > root.ref.ID })
 }
 
-// undone is the lineage without the merge whose event has that number.
-func (l *lineage) undone(seq uint64) *lineage {
-	return l.without(func(m mergeRecord) bool { return seq != 0 && m.Seq == seq })
+// undone is the lineage without the merge or the import whose event has that number.
+func (l *lineage) undone(event uint64) *lineage {
+	return l.without(func(seq, _ uint64) bool { return event != 0 && seq == event })
 }
 
-func (l *lineage) without(drop func(mergeRecord) bool) *lineage {
-	if l == nil || !slices.ContainsFunc(l.Merges, drop) {
-		return l
+func (l *lineage) without(drop func(seq, since uint64) bool) *lineage {
+	if l == nil {
+		return nil
 	}
-	return &lineage{Ancestors: l.Ancestors, Merges: slices.DeleteFunc(slices.Clone(l.Merges), drop)}
+	rest := lineage{Ancestors: l.Ancestors}
+	rest.Merges = slices.DeleteFunc(slices.Clone(l.Merges), func(m mergeRecord) bool { return drop(m.Seq, m.Since) })
+	rest.Origins = slices.DeleteFunc(slices.Clone(l.Origins), func(o Origin) bool { return drop(o.Seq, o.Since) })
+	return &rest
 }
 
 // merged is the lineage with one more merge. useful says which vaults a merge may
@@ -100,7 +112,7 @@ func (l *lineage) merged(m mergeRecord, useful map[uint64]bool) *lineage {
 		}
 	}
 	slices.Reverse(list)
-	return &lineage{Ancestors: l.Ancestors, Merges: append(list, m)}
+	return &lineage{Ancestors: l.Ancestors, Merges: append(list, m), Origins: l.Origins}
 }
 
 // line is a vault as one that its descendants have in common: a point in its history,

@@ -7,7 +7,10 @@
 // byte for byte, hard links, user extended attributes, holes, FIFOs, and as root
 // device nodes. Sockets are left out with a note.
 //
-// Both go on past entries that fail, list them in the report, and return a
+// Apply brings the changes of a vault since an Import back to the host: only paths that
+// changed, and none where the host has drifted from what was imported.
+//
+// Import and Export go on past entries that fail, list them in the report, and return a
 // *PartialError at the end. What no later entry could survive, such as a full
 // disk, a closed vault or a cancelled context, ends them at once; the report then
 // says what was done until then.

@@ -144,6 +144,7 @@ func (d *hostDir) create(name string) (*hostFile, error) {
 func (d *hostDir) mkdir(name string) error           { return d.root.Mkdir(name, 0o700) }
 func (d *hostDir) symlink(target, name string) error { return d.root.Symlink(target, name) }
 func (d *hostDir) remove(name string) error          { return d.root.Remove(name) }
+func (d *hostDir) rmdir(name string) error           { return d.root.Remove(name) }
 func (d *hostDir) rename(from, to string) error      { return d.root.Rename(from, to) }
 
 // link makes no links: package os cannot name a file in another open directory.

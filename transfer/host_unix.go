@@ -114,6 +114,7 @@ func (d *hostDir) create(name string) (*hostFile, error) {
 func (d *hostDir) mkdir(name string) error           { return unix.Mkdirat(d.fd, name, 0o700) }
 func (d *hostDir) symlink(target, name string) error { return unix.Symlinkat(target, d.fd, name) }
 func (d *hostDir) remove(name string) error          { return unix.Unlinkat(d.fd, name, 0) }
+func (d *hostDir) rmdir(name string) error           { return unix.Unlinkat(d.fd, name, unix.AT_REMOVEDIR) }
 func (d *hostDir) rename(from, to string) error      { return unix.Renameat(d.fd, from, d.fd, to) }
 
 // link gives the file from in fromDir another name in d.

@@ -13,6 +13,7 @@ func operations() map[string]handler {
 	maps.Copy(all, diffOps())
 	maps.Copy(all, versionOps())
 	maps.Copy(all, moveOps())
+	add(all, OpApply)
 	maps.Copy(all, runOps())
 	maps.Copy(all, careOps())
 	maps.Copy(all, quotaOps())

@@ -4,6 +4,8 @@ import (
 	"context"
 	"encoding/json"
 	"errors"
+	"os"
+	"path/filepath"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/transfer"
@@ -47,10 +49,30 @@ var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 		})
 		if rerr != nil {
 			v.Unpin(before)
+		} else {
+			rerr = noteOrigin(context.WithoutCancel(ctx), v, ev, req, err)
 		}
 		res := ImportResult{Report: rep, Event: ev.Seq}
 		return res, withDetails(errors.Join(err, rerr), res)
 	}}
+
+// noteOrigin keeps where a directory was imported from, for a later apply, unless the
+// import was cut short.
+func noteOrigin(ctx context.Context, v *engine.Vault, ev engine.Event, req ImportRequest, err error) error {
+	var partial *transfer.PartialError
+	if err != nil && !errors.As(err, &partial) {
+		return nil
+	}
+	real, err := filepath.EvalSymlinks(string(req.Source))
+	if err != nil {
+		return err
+	}
+	info, err := os.Stat(real)
+	if err != nil || !info.IsDir() {
+		return err
+	}
+	return v.NoteOrigin(ctx, ev, real, string(req.Dest))
+}
 
 // withDetails adds what was done all the same to a failure, for programs.
 func withDetails(err error, done any) error {

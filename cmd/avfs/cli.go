@@ -50,6 +50,7 @@ func commands() []commandDef {
 
 		{"import", "", groupMove, "Copy a host directory or file into a vault.", func() any { return &importCmd{} }},
 		{"export", "", groupMove, "Copy a tree of a vault to the host.", func() any { return &exportCmd{} }},
+		{"apply", "", groupMove, "Bring what changed since an import back to the host's directory.", func() any { return &applyCmd{} }},
 
 		{"checkpoint", "snapshot", groupHistory, "Keep states of a vault and bring them back.", func() any { return &checkpointCmds{} }},
 		{"diff", "", groupHistory, "List what differs between two states.", func() any { return &diffCmd{} }},

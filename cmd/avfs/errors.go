@@ -81,6 +81,9 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 	case engine.Conflict:
 		return "decide with --ours PATH or --theirs PATH, '.' is everything; --conflict-markers writes both sides of texts"
 	case engine.Drift:
+		if _, ok := f.Details["drift"]; ok {
+			return "overwrite what changed there with --force, or bring back only other paths"
+		}
 		return "take it back all the same with: avfs undo --force"
 	case engine.Interrupted:
 		if _, ok := f.Details["event"]; ok {

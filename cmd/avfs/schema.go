@@ -77,6 +77,7 @@ func leaves() []leaf {
 
 		prints[workspace.ImportResult]("import", "avfs import ~/src/project"),
 		prints[transfer.Report]("export", "avfs export / ~/result"),
+		prints[transfer.ApplyReport]("apply", "avfs apply --to ~/src/project --dry-run"),
 
 		prints[engine.Checkpoint]("checkpoint save", "avfs checkpoint save before -m 'before the migration'"),
 		prints[[]engine.Checkpoint]("checkpoint list", "avfs checkpoint list"),

@@ -1,0 +1,74 @@
+package engine
+
+import (
+	"context"
+	"slices"
+	"time"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// Origin says that a directory of the host was imported into a vault.
+type Origin struct {
+	Source string    `json:"source"` // the host's directory
+	Dest   string    `json:"dest"`   // the directory in the vault
+	At     time.Time `json:"at"`
+	Root   Root      `json:"root"` // the state with which the host's directory agreed
+	// Applied is the state of which some changes were brought back last, without all.
+	Applied Root   `json:"applied,omitzero"`
+	Seq     uint64 `json:"seq"`   // of the import's event
+	Since   uint64 `json:"since"` // as in a mergeRecord
+}
+
+// maxOrigins bounds how many imports a vault knows of; the newest count.
+const maxOrigins = 16
+
+// NoteOrigin keeps, for a later apply, that the event ev imported the directory source
+// of the host to dest. Forks inherit it; an undo or a restore of an older state drops it.
+func (v *Vault) NoteOrigin(ctx context.Context, ev Event, source, dest string) error {
+	o := Origin{Source: source, Dest: dest, At: ev.At, Root: ev.After, Seq: ev.Seq, Since: ev.After.ref.ID}
+	return wrap(v.editOrigins(ctx, func(list []Origin) []Origin {
+		list = append(list, o)
+		return list[max(0, len(list)-maxOrigins):]
+	}), "note import", v.Name())
+}
+
+// NoteApplied keeps that changes up to the state root, which is pinned, were brought
+// back to where o came from: all of them, or some.
+func (v *Vault) NoteApplied(ctx context.Context, o Origin, root Root, all bool) error {
+	return wrap(v.editOrigins(ctx, func(list []Origin) []Origin {
+		for i := range list {
+			if list[i].Seq == o.Seq && list[i].Source == o.Source && all {
+				list[i].Root, list[i].Applied, list[i].Since = root, Root{}, max(list[i].Since, root.ref.ID)
+			} else if list[i].Seq == o.Seq && list[i].Source == o.Source {
+				list[i].Applied = root
+			}
+		}
+		return list
+	}), "note apply", v.Name())
+}
+
+// editOrigins changes the list of imports in the vault's record.
+func (v *Vault) editOrigins(ctx context.Context, edit func([]Origin) []Origin) error {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if err := v.open(); err != nil {
+		return err
+	}
+	rec := v.rec
+	l := *lineageOf(rec)
+	l.Origins = edit(slices.Clone(l.Origins))
+	rec.Lineage = &l
+	err := v.s.kv.Update(ctx, kv.Durable|kv.Reclaim, func(tx kv.Writer) error { return putRecord(tx, rec) })
+	if err == nil {
+		v.setRecord(rec)
+	}
+	return err
+}
+
+// Origins lists the directories of the host that were imported, the newest last.
+func (v *Vault) Origins() []Origin {
+	v.mu.RLock()
+	defer v.mu.RUnlock()
+	return slices.Clone(lineageOf(v.rec).Origins)
+}
