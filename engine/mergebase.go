@@ -14,7 +14,7 @@ import (
 type lineage struct {
 	Ancestors []ancestor    `json:"ancestors,omitempty"` // the nearest first
 	Merges    []mergeRecord `json:"merges,omitempty"`    // the newest last
-	Origins   []Origin      `json:"origins,omitempty"`   // the newest last
+	Origins   []HostOrigin  `json:"origins,omitempty"`   // the newest last
 }
 
 // ancestor is a vault that others were forked from, and the state at which the way to
@@ -97,7 +97,7 @@ func (l *lineage) without(drop func(seq, since uint64) bool) *lineage {
 	}
 	rest := lineage{Ancestors: l.Ancestors}
 	rest.Merges = slices.DeleteFunc(slices.Clone(l.Merges), func(m mergeRecord) bool { return drop(m.Seq, m.Since) })
-	rest.Origins = slices.DeleteFunc(slices.Clone(l.Origins), func(o Origin) bool { return drop(o.Seq, o.Since) })
+	rest.Origins = slices.DeleteFunc(slices.Clone(l.Origins), func(o HostOrigin) bool { return drop(o.Seq, o.Since) })
 	return &rest
 }
 

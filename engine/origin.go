@@ -8,8 +8,8 @@ import (
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// Origin says that a directory of the host was imported into a vault.
-type Origin struct {
+// HostOrigin says that a directory of the host was imported into a vault.
+type HostOrigin struct {
 	Source string    `json:"source"` // the host's directory
 	Dest   string    `json:"dest"`   // the directory in the vault
 	At     time.Time `json:"at"`
@@ -26,8 +26,8 @@ const maxOrigins = 16
 // NoteOrigin keeps, for a later apply, that the event ev imported the directory source
 // of the host to dest. Forks inherit it; an undo or a restore of an older state drops it.
 func (v *Vault) NoteOrigin(ctx context.Context, ev Event, source, dest string) error {
-	o := Origin{Source: source, Dest: dest, At: ev.At, Root: ev.After, Seq: ev.Seq, Since: ev.After.ref.ID}
-	return wrap(v.editOrigins(ctx, func(list []Origin) []Origin {
+	o := HostOrigin{Source: source, Dest: dest, At: ev.At, Root: ev.After, Seq: ev.Seq, Since: ev.After.ref.ID}
+	return wrap(v.editOrigins(ctx, func(list []HostOrigin) []HostOrigin {
 		list = append(list, o)
 		return list[max(0, len(list)-maxOrigins):]
 	}), "note import", v.Name())
@@ -35,8 +35,8 @@ func (v *Vault) NoteOrigin(ctx context.Context, ev Event, source, dest string) e
 
 // NoteApplied keeps that changes up to the state root, which is pinned, were brought
 // back to where o came from: all of them, or some.
-func (v *Vault) NoteApplied(ctx context.Context, o Origin, root Root, all bool) error {
-	return wrap(v.editOrigins(ctx, func(list []Origin) []Origin {
+func (v *Vault) NoteApplied(ctx context.Context, o HostOrigin, root Root, all bool) error {
+	return wrap(v.editOrigins(ctx, func(list []HostOrigin) []HostOrigin {
 		for i := range list {
 			if list[i].Seq == o.Seq && list[i].Source == o.Source && all {
 				list[i].Root, list[i].Applied, list[i].Since = root, Root{}, max(list[i].Since, root.ref.ID)
@@ -49,7 +49,7 @@ func (v *Vault) NoteApplied(ctx context.Context, o Origin, root Root, all bool) 
 }
 
 // editOrigins changes the list of imports in the vault's record.
-func (v *Vault) editOrigins(ctx context.Context, edit func([]Origin) []Origin) error {
+func (v *Vault) editOrigins(ctx context.Context, edit func([]HostOrigin) []HostOrigin) error {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
 	if err := v.open(); err != nil {
@@ -67,7 +67,7 @@ func (v *Vault) editOrigins(ctx context.Context, edit func([]Origin) []Origin) e
 }
 
 // Origins lists the directories of the host that were imported, the newest last.
-func (v *Vault) Origins() []Origin {
+func (v *Vault) Origins() []HostOrigin {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return slices.Clone(lineageOf(v.rec).Origins)

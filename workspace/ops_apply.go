@@ -77,10 +77,10 @@ func appliedSoFar(err error, rep transfer.ApplyReport) error {
 }
 
 // originOf finds the newest import from a directory of the host.
-func originOf(v *engine.Vault, dir string) (engine.Origin, error) {
+func originOf(v *engine.Vault, dir string) (engine.HostOrigin, error) {
 	real, err := filepath.EvalSymlinks(dir)
 	if err != nil {
-		return engine.Origin{}, &engine.Error{Kind: engine.KindOf(err), Op: "apply", Path: dir, Err: err}
+		return engine.HostOrigin{}, &engine.Error{Kind: engine.KindOf(err), Op: "apply", Path: dir, Err: err}
 	}
 	list := v.Origins()
 	var others []string
@@ -94,6 +94,6 @@ func originOf(v *engine.Vault, dir string) (engine.Origin, error) {
 	if len(others) > 0 {
 		why += fmt.Sprintf(", but from %s", strings.Join(others, ", "))
 	}
-	return engine.Origin{}, &engine.Error{Kind: engine.NotFound, Op: "apply", Path: dir, Err: errors.New(why),
+	return engine.HostOrigin{}, &engine.Error{Kind: engine.NotFound, Op: "apply", Path: dir, Err: errors.New(why),
 		Details: map[string]any{"imported_from": others}}
 }
