@@ -27,6 +27,26 @@
 // has forgotten it, because a program may have found it and be about to open it. One
 // that goes from outside at that moment is looked for once more, by its name.
 //
+// # Where the time goes
+//
+// Measured on two processors, with a tree of 4,000 files. A request costs its caller
+// 13 to 20 us, most of it for the change to our process and back. What we do of that is
+// little when it is done again and again (attributes 0.5 us, open and release 1 us, 8
+// names with attributes 13 us, unlink and forget 8 us), and more once in a while: in a
+// rm -rf an unlink takes 20 us and a directory of 8 names 80 us, with nodes that come from
+// the database and a processor that has forgotten them. The number of requests is that
+// of a file system in memory (bench/memfs) for find, grep, git and rm -rf: a find of what
+// was unpacked makes 2 a directory, a second grep -r 2 a file (open and release). When a
+// file is written the kernel asks once for file capabilities, and once more at a chown,
+// which only a file system without extended attributes is spared; in exchange a close
+// asks nothing. A third of our processor time is the Go runtime's watch over threads that
+// wait in the kernel for requests; it is so in any such server.
+//
+// Without gain: to remember inode records and names past the tree's own cache; more
+// processors for Go (GOMAXPROCS), which calms that watch and costs as much elsewhere.
+// Not possible: to answer opens with ENOSYS, after which the kernel makes none. It would
+// not for writers either, and we must know who has a mapping to write back (writeBack).
+//
 // # What is not offered
 //
 // ioctl, and with it reflinks by FICLONE (copy_file_range shares chunks all the
