@@ -67,7 +67,7 @@ func (s *vaultSuite) testGCTail(t *testing.T) {
 		if err := v.DeleteCheckpoint(ctx, "all"); err != nil {
 			t.Fatal(err)
 		}
-		alone, err := s.foreground(ctx, v, func() error { time.Sleep(300 * time.Millisecond); return nil })
+		alone, err := s.foreground(ctx, v, func() error { time.Sleep(time.Second); return nil })
 		if err != nil {
 			t.Fatal(err)
 		}

@@ -65,6 +65,7 @@ const (
 	AuditPrune            = "prune"              // what was dropped
 	AuditVaultCreate      = "vault.create"       //
 	AuditVaultFork        = "vault.fork"         // the vault that was forked
+	AuditVaultMerge       = "vault.merge"        // the vault that was merged into this one
 	AuditVaultDelete      = "vault.delete"       //
 	AuditRepair           = "repair"             // what was mended
 	AuditApproval         = "approval"           //
@@ -72,8 +73,11 @@ const (
 
 // auditKind is the kind of the entry about an event. Other causes are kinds themselves.
 func auditKind(cause string) string {
-	if cause == CauseRestore {
+	switch cause {
+	case CauseRestore:
 		return AuditRestore
+	case CauseMerge:
+		return AuditVaultMerge
 	}
 	return cause
 }
@@ -130,6 +134,9 @@ func (v *Vault) entry(ctx context.Context, kind string) AuditEntry {
 func (v *Vault) eventEntry(ctx context.Context, ev Event) AuditEntry {
 	e := v.entry(ctx, auditKind(ev.Cause))
 	e.Event, e.Argv, e.Subject = ev.Seq, ev.Command, ev.ID
+	if ev.Source != "" {
+		e.Subject = ev.Source
+	}
 	if ev.Source != "" {
 		e.Subject = ev.Source
 	}

@@ -58,6 +58,22 @@ func generateEventSchema() ([]byte, error) {
 	return append(b, '\n'), err
 }
 
+// generateFanoutSchema makes the schema of a Fanout from the Go types.
+func generateFanoutSchema() ([]byte, error) {
+	s, err := jsonschema.For[Fanout](&jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
+		reflect.TypeFor[Envelope](): {Type: "object", Description: "the envelope, as its own schema says: " + Schema},
+	}})
+	if err != nil {
+		return nil, err
+	}
+	open(s)
+	s.Schema = "https://json-schema.org/draft/2020-12/schema"
+	s.Title = FanoutSchema
+	s.Properties["schema"].Const = jsonschema.Ptr[any](FanoutSchema)
+	b, err := json.MarshalIndent(s, "", "  ")
+	return append(b, '\n'), err
+}
+
 // open lets every object have further properties, and no list be null.
 func open(s *jsonschema.Schema) {
 	if s == nil {

@@ -14,6 +14,7 @@ import (
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/internal/mountpoint"
 )
 
 // Config says what a workspace consists of.
@@ -97,6 +98,9 @@ func Open(cfg Config) (*Workspace, error) {
 		return nil, err
 	}
 	cfg.Home = abs
+	if err := apart(abs); err != nil {
+		return nil, err
+	}
 	if cfg.LockWait == 0 {
 		cfg.LockWait = defaultLockWait
 	}
@@ -104,6 +108,17 @@ func Open(cfg Config) (*Workspace, error) {
 		return nil, errors.New("this build has no storage back end")
 	}
 	return &Workspace{cfg: cfg, userName: newUserName(), owners: map[string]*Owner{}}, nil
+}
+
+// apart refuses a directory in a vault: the commands that run there must not reach the
+// policy and the audit.
+func apart(home string) error {
+	point, err := mountpoint.Over(home)
+	if err != nil || point == "" {
+		return err
+	}
+	return &engine.Error{Kind: engine.Invalid, Op: "open workspace", Path: home,
+		Err: fmt.Errorf("it is in the vault that is mounted at %s, where commands could change the policy and the audit; set AVFS_HOME to a directory outside of every vault", point)}
 }
 
 // Home is the directory of the workspace.
