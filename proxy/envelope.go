@@ -70,7 +70,10 @@ type Envelope struct {
 	LeakedProcesses []Process `json:"leaked_processes"` // those that could not be ended
 	Isolation       Isolation `json:"isolation"`
 
+	Notes []string         `json:"notes,omitempty"` // what else is worth knowing, a sentence each
 	Error *workspace.Fault `json:"error,omitempty"`
+
+	session *workspace.Session // what the command leaves
 
 	policy string // the digest of the policy that decided, for the audit
 }

@@ -53,6 +53,7 @@ type Request struct {
 	NoWait     bool          // fail with VaultBusy while another command runs in the vault
 	Combined   bool          // keep both streams in one, in true order
 	DryRun     bool          // decide, and do nothing
+	Session    string        // begin where the last command of this name has ended, with what it exported
 	Approval   string        // use this approval, if one is needed; empty: the one that fits
 	Changes    int           // most changed files to list; 0: DefaultChanges, negative: all
 
@@ -61,6 +62,8 @@ type Request struct {
 	Interrupt      <-chan os.Signal // the first is passed on, the second kills
 
 	binding  string            // what an approval has to be bound to
+	chosen   string            // the directory that the caller has asked for
+	session  *session          // nil without
 	revealed map[string]string // the values of the secrets, once the command may run
 }
 
@@ -115,8 +118,7 @@ func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *tell
 	if err := p.validate(&req); err != nil {
 		return p.notRun(ctx, env, &req, err, workspace.OpAuditAppend)
 	}
-	env.Vault, env.Command.Cwd = req.Vault, req.Cwd
-	req.binding = p.binding(&req)
+	env.Vault = req.Vault
 	hold := p.prepare(ctx, env, &req)
 	if hold == nil {
 		return env
@@ -148,6 +150,14 @@ const maxMoves = 10
 func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *workspace.Exec {
 	place := p.place(ctx, req)
 	for moves := 0; ; moves++ {
+		if err := p.loadSession(ctx, env, req, req.chosen); err != nil {
+			p.notRun(ctx, env, req, err, workspace.OpAuditAppend)
+			return nil
+		}
+		env.Command.Cwd = req.Cwd
+		if req.binding == "" || req.session != nil {
+			req.binding = p.binding(req)
+		}
 		if !p.decide(ctx, env, req, place) {
 			return nil
 		}
@@ -167,6 +177,9 @@ func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *works
 				env.Status = StatusApprovalRequired
 			}
 			return nil
+		}
+		if engine.KindOf(err) == workspace.SessionMoved && moves < maxMoves {
+			continue
 		}
 		moved, ok := movedTo(err)
 		if !ok || moves == maxMoves {
@@ -231,6 +244,7 @@ func beginRequest(env *Envelope, req *Request, place string) workspace.ExecReque
 		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: newRedactor(req.revealed).texts(commandLine(req)),
 		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
 		Mountpoint: place, Audit: auditEntry(env), Approval: env.approved(), Binding: req.binding,
+		Session: req.Session, SessionAfter: req.session.after(),
 	}
 }
 
@@ -338,7 +352,13 @@ func (p *Proxy) validate(req *Request) error {
 		req.Changes = DefaultChanges
 	}
 	req.Changes = max(req.Changes, 0)
+	req.chosen = req.Cwd
 	req.Cwd = path.Clean("/" + req.Cwd)
+	if req.Session != "" {
+		if err := workspace.CheckSessionName(req.Session); err != nil {
+			return err
+		}
+	}
 	name, _, err := p.Workspace.Locate(req.Vault)
 	req.Vault = name
 	if err == nil && req.Fork != "" {
@@ -388,15 +408,22 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 		return err
 	}
 	argv := req.Argv
-	if req.Shell != "" {
-		argv = []string{shell(), "-c", req.Shell}
+	if script := req.Shell; script != "" {
+		if req.session != nil {
+			if script, err = req.session.script(p.Workspace.Home(), req); err != nil {
+				return err
+			}
+		}
+		argv = []string{shell(), "-c", script}
 	}
+	given := environment(os.Environ(), req.variables(), hold.Vault, env.ID, dir)
+	vars := environment(req.session.environ(os.Environ()), append(req.session.variables(), req.variables()...), hold.Vault, env.ID, dir)
 	env.Isolation.Applied = append(env.Isolation.Applied, "session", "environment allow-list")
 	if req.ReadOnly {
 		env.Isolation.Applied = append(env.Isolation.Applied, "read-only mount")
 	}
 	res, err := run.Run(ctx, run.Spec{
-		Argv: argv, Dir: dir, Env: environment(os.Environ(), req.variables(), hold.Vault, env.ID, dir), Stdin: req.Stdin,
+		Argv: argv, Dir: dir, Env: vars, Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: req.Interrupt,
 		Filter: req.filter(),
 		Sink:   func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
@@ -407,6 +434,11 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 			tell.send(Event{Kind: EventStarted, Vault: hold.Vault, PID: c.PID})
 		},
 	})
+	if req.session != nil {
+		next, serr := req.session.ended(req, hold.Mountpoint, given)
+		err = errors.Join(err, serr)
+		env.session = next
+	}
 	if err != nil {
 		return err
 	}
@@ -439,7 +471,8 @@ func both(live func([]byte), tell *teller, kind EventKind) func([]byte) {
 // that did not run is an error: run fails before it executes anything.
 func report(env *Envelope, hold *workspace.Exec) error {
 	outcome := workspace.ExecOutcome{
-		Status: string(env.Status), ExitCode: env.ExitCode, DurationMS: env.DurationMS,
+		Session: env.session,
+		Status:  string(env.Status), ExitCode: env.ExitCode, DurationMS: env.DurationMS,
 		NotRun: env.Status == StatusError || env.Status == StatusFailedToStart,
 	}
 	if env.Error != nil {

@@ -18,6 +18,7 @@ func operations() map[string]handler {
 	maps.Copy(all, careOps())
 	maps.Copy(all, quotaOps())
 	maps.Copy(all, approvalOps())
+	maps.Copy(all, sessionOps())
 	return all
 }
 

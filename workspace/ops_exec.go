@@ -37,6 +37,11 @@ type ExecRequest struct {
 	Approval string `json:"approval,omitempty"`
 	Binding  string `json:"binding,omitempty"`
 
+	// Session is the one that the command belongs to, as the exec SessionAfter has left
+	// it. If another one has changed it, nothing happens and the error is SessionMoved.
+	Session      string `json:"session,omitempty"`
+	SessionAfter string `json:"session_after,omitempty"`
+
 	Audit engine.AuditEntry `json:"audit"` // what the audit is to say, as far as it is known
 }
 
@@ -62,6 +67,7 @@ type ExecOutcome struct {
 	DurationMS int64       `json:"duration_ms"`
 	Error      engine.Kind `json:"error,omitempty"`   // what went wrong, if something did
 	NotRun     bool        `json:"not_run,omitempty"` // nothing of the command was executed
+	Session    *Session    `json:"session,omitempty"` // what the command leaves; nil: what there was
 	// Unsent is what was printed to each stream beyond what the owner was sent, in bytes.
 	Unsent map[string]int64 `json:"unsent,omitempty"`
 }
@@ -118,6 +124,9 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 	}
 	defer unuse()
 	if err := o.flush(ctx, req.Vault); err != nil {
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
+	}
+	if err := o.checkSession(ctx, v, &req); err != nil {
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	defer o.noteExec(req)()
@@ -263,9 +272,9 @@ func (x *held) finish(ctx context.Context, outcome ExecOutcome) (ExecEnded, erro
 	ended := ExecEnded{RootAfter: before.String(), Changes: []engine.FileChange{}}
 	entry := x.u.Audit()
 	entry.Status, entry.ExitCode, entry.DurationMS, entry.Error = outcome.Status, outcome.ExitCode, outcome.DurationMS, string(outcome.Error)
-	var flushed error
+	flushed := x.keepSession(ctx, outcome.Session)
 	if !x.req.ReadOnly {
-		flushed = x.o.flush(ctx, x.req.Vault)
+		flushed = errors.Join(flushed, x.o.flush(ctx, x.req.Vault))
 		x.o.setTurn(x.o.turnOf(x.req.Vault), "") // what others change from here on may be too late for the event
 	}
 	if outcome.NotRun && x.unchanged(ctx) {

@@ -63,6 +63,7 @@ func commands() []commandDef {
 		{"exec", "", groupRun, "Run a command in a vault: short for 'proxy exec'.", func() any { return &execCmd{} }},
 		{"fanout", "", groupRun, "Run a command in several forks of a vault side by side, and compare what comes of it.", func() any { return &fanoutCmd{} }},
 		{"output", "", groupRun, "Print what a command has printed, in full.", func() any { return &outputCmd{} }},
+		{"sessions", "", groupRun, "List, show and delete what commands of one session leave to the next.", func() any { return &sessionsCmds{} }},
 		{"approvals", "", groupRun, "List and decide what the policy wants approval for.", func() any { return &approvalsCmds{} }},
 		{"mount", "", groupRun, "Make a vault visible as a directory.", func() any { return &mountCmd{} }},
 		{"unmount", "umount", groupRun, "End a mount.", func() any { return &unmountCmd{} }},

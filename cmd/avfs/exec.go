@@ -17,7 +17,8 @@ type proxyCmds struct {
 
 type execCmd struct {
 	Fork       string   `help:"Make this fork of the vault and run in it." placeholder:"NAME"`
-	Cwd        string   `help:"Working directory in the vault." default:"/" placeholder:"DIR"`
+	Cwd        string   `help:"Working directory in the vault; by default the top, or the session's." placeholder:"DIR"`
+	Session    string   `help:"Begin where the last command of this session ended, with what it exported; the directory and the variables that a --shell script leaves are kept." placeholder:"NAME"`
 	Timeout    string   `help:"End the command after this time; 0 is never." default:"300s" placeholder:"DURATION"`
 	Readonly   bool     `help:"Every write fails."`
 	Checkpoint string   `help:"Keep the state before under a checkpoint: auto (as the policy says), always or never." enum:"auto,always,never" default:"auto"`
@@ -119,7 +120,7 @@ func (a *app) endExec(env *proxy.Envelope, output error) error {
 func (c *execCmd) request(a *app) (proxy.Request, error) {
 	req := proxy.Request{
 		Vault: a.flags.Vault, Fork: c.Fork, Argv: c.Command, Shell: c.Shell, Cwd: c.Cwd, Checkpoint: proxy.Checkpoint(c.Checkpoint),
-		ReadOnly: c.Readonly, Driver: c.Driver, NoWait: c.NoWait, Combined: c.Combined, DryRun: c.DryRun, Approval: c.Approval, Changes: c.Changes,
+		ReadOnly: c.Readonly, Driver: c.Driver, NoWait: c.NoWait, Combined: c.Combined, DryRun: c.DryRun, Approval: c.Approval, Session: c.Session, Changes: c.Changes,
 	}
 	if err := c.check(); err != nil {
 		return req, err
@@ -155,6 +156,9 @@ func (c *execCmd) request(a *app) (proxy.Request, error) {
 
 // summarise tells people how an execution went, on standard error.
 func (a *app) summarise(env *proxy.Envelope) {
+	for _, n := range env.Notes {
+		a.note("avfs: %s", safe(n))
+	}
 	if env.Error != nil {
 		a.warn("%s", env.Error.Message)
 		if hint := a.hint(env.Error, env.Error.Err()); hint != "" {

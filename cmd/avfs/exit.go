@@ -73,6 +73,7 @@ var exitByKind = map[engine.Kind]int{
 	engine.NothingToUndo:       exitNotFound,
 	engine.NoAttribute:         exitNotFound,
 	workspace.NotMounted:       exitNotFound,
+	workspace.SessionNotFound:  exitNotFound,
 	workspace.ApprovalNotFound: exitNotFound,
 	workspace.ApprovalInvalid:  exitConflict,
 	engine.Exists:              exitConflict,
