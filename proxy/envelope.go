@@ -155,6 +155,8 @@ func (e *Envelope) ran(res run.Result) {
 	e.TimedOut = res.TimedOut
 	e.EndedProcesses, e.LeakedProcesses = processes(res.Killed), processes(res.Leaked)
 	e.Isolation.Applied = append(e.Isolation.Applied, "descendants found by "+string(res.Tracking))
+	e.Isolation.Applied = append(e.Isolation.Applied, res.LimitsApplied...)
+	e.LimitsHit = append(e.LimitsHit, res.LimitsHit...)
 	e.Isolation.NotApplied = append(e.Isolation.NotApplied, res.Limits...)
 	switch res.Status {
 	case run.TimedOut:

@@ -53,6 +53,7 @@ type Request struct {
 	NoWait     bool          // fail with VaultBusy while another command runs in the vault
 	Combined   bool          // keep both streams in one, in true order
 	DryRun     bool          // decide, and do nothing
+	Limits     run.Limits    // what the command may use
 	Session    string        // begin where the last command of this name has ended, with what it exported
 	Approval   string        // use this approval, if one is needed; empty: the one that fits
 	Changes    int           // most changed files to list; 0: DefaultChanges, negative: all
@@ -425,9 +426,9 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: vars, Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: req.Interrupt,
-		Filter: req.filter(),
-		Sink:   func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
-		Sole:   p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
+		Filter: req.filter(), Limits: req.Limits,
+		Sink: func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
+		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
 		Started: func(c run.Command) {
 			// An owner that cannot be told has ended; the end of the hold says so.
 			_ = hold.Started(workspace.ExecCommand{PID: c.PID, Start: c.Start, Cgroup: c.Cgroup})

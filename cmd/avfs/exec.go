@@ -29,6 +29,10 @@ type execCmd struct {
 	EnvFile    []string `help:"Set the variables in this file, NAME=VALUE a line." type:"path" placeholder:"FILE" sep:"none"`
 	Secret     []string `help:"Set a variable that only the command sees: its value is in a file, or printed by a script, and replaced wherever the command prints it." placeholder:"NAME=file:PATH|cmd:SCRIPT" sep:"none"`
 	Combined   bool     `help:"Keep both output streams in one, in their true order."`
+	Memory     string   `help:"What the command may use of memory, such as 512M." placeholder:"SIZE"`
+	Pids       int      `help:"How many processes and threads it may have." placeholder:"N"`
+	CPU        float64  `name:"cpu" help:"How many processors it may use, such as 1.5." placeholder:"N"`
+	FileSize   string   `help:"How large a file it writes may be, such as 1G." placeholder:"SIZE"`
 	NoWait     bool     `help:"Fail while another command runs in the vault."`
 	Approval   string   `help:"Use this approval; without it the one that fits is used." placeholder:"ID"`
 	DryRun     bool     `help:"Decide by policy and run nothing."`
@@ -148,10 +152,35 @@ func (c *execCmd) request(a *app) (proxy.Request, error) {
 	if err := c.environ(a, &req); err != nil {
 		return req, err
 	}
+	if err := c.limits(&req); err != nil {
+		return req, err
+	}
 	if c.Stdin {
 		req.Stdin = a.stdin
 	}
 	return req, nil
+}
+
+// limits turns the flags about resources into those of a request.
+func (c *execCmd) limits(req *proxy.Request) error {
+	for _, f := range []struct {
+		text string
+		to   *int64
+	}{{c.Memory, &req.Limits.MemoryBytes}, {c.FileSize, &req.Limits.FileBytes}} {
+		if f.text == "" {
+			continue
+		}
+		n, err := parseLimit(f.text, sizeSuffixes)
+		if err != nil || n <= 0 {
+			return usageError("a limit is a size such as 512M or 1G, not %q", f.text)
+		}
+		*f.to = n
+	}
+	if c.Pids < 0 || c.CPU < 0 {
+		return usageError("--pids and --cpu are above 0")
+	}
+	req.Limits.Processes, req.Limits.CPUs = c.Pids, c.CPU
+	return nil
 }
 
 // summarise tells people how an execution went, on standard error.

@@ -20,6 +20,7 @@ import (
 type kin struct {
 	tracking Tracking
 	limits   []string
+	caps     []string // limits that are in force: none here
 
 	marker string // the IDVar entry of the environment
 	leader int

@@ -23,7 +23,10 @@ type kin struct {
 	leader int    // 0 before the start and after the leader was reaped; guarded by host.mu
 	proc   *os.Process
 	group  *cgroup // nil without
-	sole   bool
+
+	caps     []string // limits that are in force, and how
+	uncapped Limits   // those that the cgroup does not hold
+	sole     bool
 
 	orphaned bool // orphans go to another process than this one
 	dying    bool // the last look saw processes that will soon have to be reaped
@@ -83,6 +86,7 @@ func (k *kin) fork(attr *os.ProcAttr, path string, argv []string) (*os.Process, 
 		return nil, err
 	}
 	k.proc, k.leader = proc, proc.Pid
+	k.capLeader(proc.Pid, path)
 	return proc, nil
 }
 

@@ -16,6 +16,7 @@ const killedCode = exitSignal + 9
 type kin struct {
 	tracking Tracking
 	limits   []string
+	caps     []string // limits that are in force: none here
 
 	job    windows.Handle
 	leader int

@@ -176,6 +176,10 @@ type Spec struct {
 	// in a FUSE file system needs no detour, which costs a few milliseconds.
 	Elsewhere bool
 
+	// Limits bound what the command may use. Which could be applied, and how, is in
+	// the Result.
+	Limits Limits
+
 	// NoCgroup keeps the run out of a cgroup of its own.
 	NoCgroup bool
 }
@@ -255,6 +259,10 @@ type Result struct {
 	// than what this process had in memory when it forked.
 	UserCPU, SysCPU time.Duration
 	MaxRSS          int64
+
+	// LimitsApplied says which limits were in force, and how; LimitsHit which of them
+	// the command ran into, as far as the system tells.
+	LimitsApplied, LimitsHit []string
 
 	// Tracking is how descendants were found, Limits what this run could not do
 	// on this system, one sentence each.

@@ -65,6 +65,7 @@ func (t *task) start() error {
 		return err
 	}
 	t.kin = newKin(t.spec)
+	t.kin.capGroup(t.spec.Limits)
 	proc, err := t.spawn(path, p)
 	if err != nil {
 		p.close()

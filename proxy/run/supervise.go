@@ -20,6 +20,9 @@ const (
 	lookMax   = time.Second
 )
 
+// sigXFSZ is the signal of a process that writes a file beyond its limit.
+const sigXFSZ = 25
+
 // task is one run. All but the drains and the stdin feed happens on the
 // goroutine that called Run.
 type task struct {
@@ -63,6 +66,11 @@ func (t *task) supervise() error {
 	t.settle()
 	t.collect()
 	t.conclude()
+	t.res.LimitsHit = t.kin.breaches()
+	if t.spec.Limits.FileBytes > 0 && (t.res.Signal == "SIGXFSZ" || t.res.LeaderCode == exitSignal+sigXFSZ) {
+		t.res.LimitsHit = append(t.res.LimitsHit, LimitFileSize)
+	}
+	t.res.LimitsApplied = t.kin.caps
 	t.kin.close()
 	t.res.Tracking = t.kin.tracking
 	t.res.Limits = append(t.res.Limits, t.kin.limits...)
