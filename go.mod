@@ -9,7 +9,7 @@ require (
 	github.com/google/jsonschema-go v0.4.3 // cmd/avfs: the schemas of what commands print; proxy, in tests: that of the envelope
 	github.com/hanwen/go-fuse/v2 v2.12.1 // gofusefs: the kernel's FUSE protocol
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // engine: caches nodes and chunks
-	github.com/klauspost/compress v1.20.4 // engine: S2 for chunks
+	github.com/klauspost/compress v1.20.4 // engine: S2 for chunks; cmd/avfs: compressed archives
 	github.com/ncruces/go-sqlite3 v0.37.0 // backends/sqlite: a database
 	github.com/oklog/ulid/v2 v2.1.2 // proxy: ids of executions
 	github.com/rogpeppe/go-internal v1.16.0 // cmd/avfs, in tests: runs the scripts

@@ -15,6 +15,9 @@
 // disk, a closed vault or a cancelled context, ends them at once; the report then
 // says what was done until then.
 //
+// ImportTar and ExportTar do the same with archives, and GitTar makes an archive of a
+// commit of a Git repository.
+//
 // # Confinement
 //
 // On Linux and macOS every directory of the host is opened relative to the one

@@ -54,6 +54,13 @@ func (im *importer) tally(mode uint32) {
 
 // make makes the inode of an entry and returns it, or nil if it was left out.
 func (im *importer) make(d *importDir, name, as, rel string, st hostStat) *engine.Ino {
+	if im.opts.Update {
+		if ino := im.unchanged(d, name, as, st); ino != nil {
+			im.tally(st.mode)
+			im.run.doneBytes.Add(st.size)
+			return ino
+		}
+	}
 	e := &engine.Entry{Name: as, Replace: true}
 	switch st.mode & engine.TypeMask {
 	case engine.TypeRegular:
@@ -77,6 +84,30 @@ func (im *importer) make(d *importDir, name, as, rel string, st hostStat) *engin
 	}
 	im.describe(e, st)
 	return im.ingest(d, rel, e)
+}
+
+// unchanged finds the file or link of the vault that looks like that of the host; nil
+// if there is none.
+func (im *importer) unchanged(d *importDir, name, as string, st hostStat) *engine.Ino {
+	a, err := im.v.Lookup(im.run.ctx, d.ino, as)
+	if err != nil || !im.looksSame(a, st) || !a.IsRegular() && !a.IsSymlink() {
+		return nil // what is wrong with it shows when it is replaced
+	}
+	if a.IsSymlink() {
+		was, err := im.v.Readlink(im.run.ctx, a.Ino)
+		if is, herr := d.host.readlink(name); err != nil || herr != nil || was != is {
+			return nil
+		}
+	} else {
+		im.run.unchanged.Add(1)
+	}
+	return &a.Ino
+}
+
+// looksSame compares what stat tells, but for the time of the last access.
+func (im *importer) looksSame(a engine.Attr, st hostStat) bool {
+	o := im.ownerOf(st)
+	return a.Mode == st.mode && (a.IsDir() || a.Size == st.size) && a.Mtime == st.mtime && a.UID == o.UID && a.GID == o.GID
 }
 
 // describe copies the attributes of an entry.
@@ -188,16 +219,21 @@ func grownChunk(e *engine.Entry, index int64, n int) []byte {
 	return grown
 }
 
-// stream imports a large file piece by piece under another name and gives it its
-// own when it is whole.
+// stream imports a large file piece by piece.
 func (im *importer) stream(d *importDir, f *hostFile, rel string, st hostStat, e *engine.Entry) *engine.Ino {
+	return im.grow(d, rel, e, func(h *engine.File) (int64, error) { return im.copyData(h, f, rel, st) })
+}
+
+// grow makes a file under another name and gives it its own when it is whole. content
+// writes it and returns its size; an error of it is recorded already, or told by it.
+func (im *importer) grow(d *importDir, rel string, e *engine.Entry, content func(*engine.File) (int64, error)) *engine.Ino {
 	temp := tempName("import")
 	h, a, err := im.v.Create(im.run.ctx, d.ino, temp, 0o600, e.Owner, engine.OpenWrite, true)
 	if err != nil {
 		im.refused(rel, err)
 		return nil
 	}
-	ok := im.fill(h, f, rel, st, e)
+	ok := im.fill(h, rel, e, content)
 	if err := h.Close(); err != nil {
 		im.refused(rel, err)
 		ok = false
@@ -218,8 +254,8 @@ func (im *importer) stream(d *importDir, f *hostFile, rel string, st hostStat, e
 }
 
 // fill gives the file h content and attributes. It records what goes wrong.
-func (im *importer) fill(h *engine.File, f *hostFile, rel string, st hostStat, e *engine.Entry) bool {
-	size, err := im.copyData(h, f, rel, st)
+func (im *importer) fill(h *engine.File, rel string, e *engine.Entry, content func(*engine.File) (int64, error)) bool {
+	size, err := content(h)
 	if err != nil {
 		return false
 	}

@@ -20,6 +20,10 @@ type Report struct {
 	HardLinks int64 `json:"hard_links"` // names that share an inode with one counted before
 	Bytes     int64 `json:"bytes"`      // sizes of the regular files, hard links counted once
 
+	// Unchanged counts files that an update left as they are; their bytes do not
+	// count.
+	Unchanged int64 `json:"unchanged,omitempty"`
+
 	// Skipped lists what was left out, in path order; at most MaxSkips of them.
 	Skipped      []Skip `json:"skipped,omitempty"`
 	SkippedTotal int64  `json:"skipped_total"`

@@ -28,7 +28,7 @@ type run struct {
 	ctx  context.Context // ends with the caller's, or when going on is pointless
 	stop context.CancelCauseFunc
 
-	files, dirs, symlinks, others, hardLinks, bytes atomic.Int64
+	files, dirs, symlinks, others, hardLinks, unchanged, bytes atomic.Int64
 
 	// What progress functions are told.
 	doneFiles, doneBytes, totalFiles, totalBytes atomic.Int64
@@ -95,7 +95,7 @@ func (r *run) finish() (Report, error) {
 	defer r.mu.Unlock()
 	rep := Report{
 		Files: r.files.Load(), Dirs: r.dirs.Load(), Symlinks: r.symlinks.Load(), Others: r.others.Load(),
-		HardLinks: r.hardLinks.Load(), Bytes: r.bytes.Load(), Skipped: r.skipped, SkippedTotal: r.skips,
+		HardLinks: r.hardLinks.Load(), Unchanged: r.unchanged.Load(), Bytes: r.bytes.Load(), Skipped: r.skipped, SkippedTotal: r.skips,
 	}
 	if len(r.dropped) > 0 {
 		rep.DroppedXattrs = r.dropped

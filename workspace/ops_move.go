@@ -16,6 +16,9 @@ type ImportRequest struct {
 	Vault  string `json:"vault"`
 	Source Path   `json:"source"` // absolute path on the host
 	Dest   Path   `json:"dest"`   // path in the vault
+	// Exclude lists what is left out, relative to Source, with what is below it.
+	Exclude []Path `json:"exclude,omitempty"`
+	Update  bool   `json:"update,omitempty"` // leave files as they are that look unchanged
 }
 
 // ImportResult says what was imported.
@@ -27,33 +30,10 @@ type ImportResult struct {
 // OpImport imports a tree durably, as one event of the timeline.
 var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 	Run: func(ctx context.Context, o *Owner, req ImportRequest, s Streams) (ImportResult, error) {
-		v, err := o.vault(ctx, req.Vault)
-		if err != nil {
-			return ImportResult{}, err
-		}
-		done, err := o.turn(ctx, req.Vault, true, s.Exec)
-		if err != nil {
-			return ImportResult{}, err
-		}
-		defer done()
-		if err := o.flush(ctx, req.Vault); err != nil {
-			return ImportResult{}, err
-		}
-		before, err := v.Pin(ctx)
-		if err != nil {
-			return ImportResult{}, err
-		}
-		rep, err := transfer.Import(ctx, v, string(req.Source), string(req.Dest), &transfer.ImportOptions{Progress: forward(s)})
-		ev, rerr := v.Record(context.WithoutCancel(ctx), engine.Event{
-			Cause: engine.CauseImport, Command: []string{string(req.Source), string(req.Dest)}, Before: before,
-		})
-		if rerr != nil {
-			v.Unpin(before)
-		} else {
-			rerr = noteOrigin(context.WithoutCancel(ctx), v, ev, req, err)
-		}
-		res := ImportResult{Report: rep, Event: ev.Seq}
-		return res, withDetails(errors.Join(err, rerr), res)
+		opts := &transfer.ImportOptions{Progress: forward(s), Update: req.Update, Exclude: excluding(req.Exclude)}
+		return o.importAs(ctx, req.Vault, s, []string{string(req.Source), string(req.Dest)}, func(v *engine.Vault) (transfer.Report, error) {
+			return transfer.Import(ctx, v, string(req.Source), string(req.Dest), opts)
+		}, func(v *engine.Vault, ev engine.Event, err error) error { return noteOrigin(context.WithoutCancel(ctx), v, ev, req, err) })
 	}}
 
 // noteOrigin keeps where a directory was imported from, for a later apply, unless the
@@ -72,6 +52,50 @@ func noteOrigin(ctx context.Context, v *engine.Vault, ev engine.Event, req Impor
 		return err
 	}
 	return v.NoteOrigin(ctx, ev, real, string(req.Dest))
+}
+
+// importAs runs fn, which imports something, and keeps what it did as one event. note,
+// if it is not nil, is told of the event and of how fn ended.
+func (o *Owner) importAs(ctx context.Context, vault string, s Streams, command []string,
+	fn func(v *engine.Vault) (transfer.Report, error), note func(v *engine.Vault, ev engine.Event, err error) error) (ImportResult, error) {
+	v, err := o.vault(ctx, vault)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	done, err := o.turn(ctx, vault, true, s.Exec)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	defer done()
+	if err := o.flush(ctx, vault); err != nil {
+		return ImportResult{}, err
+	}
+	before, err := v.Pin(ctx)
+	if err != nil {
+		return ImportResult{}, err
+	}
+	rep, err := fn(v)
+	ev, rerr := v.Record(context.WithoutCancel(ctx), engine.Event{Cause: engine.CauseImport, Command: command, Before: before})
+	switch {
+	case rerr != nil:
+		v.Unpin(before)
+	case note != nil:
+		rerr = note(v, ev, err)
+	}
+	res := ImportResult{Report: rep, Event: ev.Seq}
+	return res, withDetails(errors.Join(err, rerr), res)
+}
+
+// excluding leaves out paths; nil leaves out nothing.
+func excluding(paths []Path) func(rel string, isDir bool) bool {
+	if len(paths) == 0 {
+		return nil
+	}
+	out := make(map[string]bool, len(paths))
+	for _, p := range paths {
+		out[string(p)] = true
+	}
+	return func(rel string, _ bool) bool { return out[rel] }
 }
 
 // withDetails adds what was done all the same to a failure, for programs.
@@ -125,6 +149,8 @@ func forward(s Streams) func(transfer.Progress) {
 func moveOps() map[string]handler {
 	all := map[string]handler{}
 	add(all, OpImport)
+	add(all, OpImportTar)
+	add(all, OpExportTar)
 	add(all, OpExport)
 	return all
 }

@@ -13,18 +13,43 @@ import (
 )
 
 type importCmd struct {
-	Source string         `arg:"" help:"Directory or file on the host."`
-	Dest   workspace.Path `arg:"" optional:"" default:"/" help:"Where it goes in the vault."`
+	Source    string         `arg:"" help:"Directory or file on the host."`
+	Dest      workspace.Path `arg:"" optional:"" default:"/" help:"Where it goes in the vault."`
+	Tar       bool           `xor:"kind" help:"SOURCE is a tar archive, which gzip, zstd or bzip2 may have compressed; - is standard input."`
+	Git       bool           `xor:"kind" help:"SOURCE is a Git repository, or REPO@REVISION: take the tree of that commit, by default of HEAD."`
+	Gitignore bool           `xor:"kind" help:"Leave out what Git ignores there."`
+	Update    bool           `help:"Read only files of which size, time or mode differ from the vault's."`
 }
 
 func (c *importCmd) run(a *app) error {
+	switch {
+	case (c.Tar || c.Git) && c.Update:
+		return usageError("--update is for a directory")
+	case c.Tar:
+		in, err := a.openArchive(c.Source)
+		if err != nil {
+			return err
+		}
+		return a.importArchive(c.Source, c.Dest, in)
+	case c.Git:
+		in, err := openGit(a.ctx, c.Source)
+		if err != nil {
+			return err
+		}
+		return a.importArchive(c.Source, c.Dest, in)
+	}
 	src, err := filepath.Abs(c.Source)
 	if err != nil {
 		return err
 	}
+	req := workspace.ImportRequest{Source: workspace.Path(src), Dest: c.Dest, Update: c.Update}
+	if c.Gitignore {
+		if req.Exclude, err = ignoredBelow(a.ctx, src); err != nil {
+			return err
+		}
+	}
 	started := time.Now()
 	progress, done := a.progress("importing")
-	req := workspace.ImportRequest{Source: workspace.Path(src), Dest: c.Dest}
 	res, err := call(a, workspace.OpImport, func(v string) workspace.ImportRequest { req.Vault = v; return req }, workspace.Streams{Progress: progress})
 	done()
 	if err != nil {
@@ -39,6 +64,8 @@ type exportCmd struct {
 	Checkpoint string         `help:"Export the state of this checkpoint, or another state." placeholder:"STATE"`
 	Since      string         `name:"changed-since" help:"Export only what is not as it was in this state; without a path in the vault, of all of it." placeholder:"STATE"`
 	Overwrite  bool           `help:"Replace files that exist."`
+	Tar        bool           `help:"DEST is a tar archive to write; - is standard output."`
+	Compress   string         `help:"Compress the archive with gzip, zstd or none; by default as its name says." placeholder:"HOW"`
 }
 
 func (c *exportCmd) run(a *app) error {
@@ -48,13 +75,22 @@ func (c *exportCmd) run(a *app) error {
 		}
 		c.Source, c.Dest = "/", string(c.Source)
 	}
+	req := workspace.ExportRequest{Source: c.Source, Checkpoint: c.Checkpoint, Since: c.Since, Overwrite: c.Overwrite}
+	switch {
+	case c.Tar && c.Since != "":
+		return usageError("--tar and --changed-since exclude each other")
+	case c.Tar:
+		return a.exportArchive(req, c.Dest, c.Compress)
+	case c.Compress != "":
+		return usageError("--compress belongs to --tar")
+	}
 	dest, err := filepath.Abs(c.Dest)
 	if err != nil {
 		return err
 	}
 	started := time.Now()
 	progress, done := a.progress("exporting")
-	req := workspace.ExportRequest{Source: c.Source, Dest: workspace.Path(dest), Checkpoint: c.Checkpoint, Since: c.Since, Overwrite: c.Overwrite}
+	req.Dest = workspace.Path(dest)
 	res, err := call(a, workspace.OpExport, func(v string) workspace.ExportRequest { req.Vault = v; return req }, workspace.Streams{Progress: progress})
 	done()
 	if err != nil {
@@ -65,6 +101,9 @@ func (c *exportCmd) run(a *app) error {
 
 func describeTransfer(w io.Writer, verb string, r transfer.Report, took time.Duration) {
 	fmt.Fprintf(w, "%s %d files and %d directories, %s, in %s\n", verb, r.Files, r.Dirs, size(r.Bytes), took.Round(time.Millisecond))
+	if r.Unchanged > 0 {
+		fmt.Fprintf(w, "  %d of the files had not changed\n", r.Unchanged)
+	}
 	if r.Symlinks+r.Others > 0 {
 		fmt.Fprintf(w, "  with %d symbolic links and %d other entries\n", r.Symlinks, r.Others)
 	}
