@@ -80,9 +80,11 @@ transcript: deps ## Write the transcript and the exit codes in README.md anew
 	go test -tags '$(TAGS)' -count 1 -run 'TestTranscript|TestExitCodes' ./scripts -update
 
 .PHONY: install
-install: build ## Copy bin/avfs to PREFIX/bin (PREFIX=/usr/local)
+install: build ## Install bin/avfs and its manual page below PREFIX (/usr/local)
 	install -d '$(DESTDIR)$(PREFIX)/bin'
 	install -m 755 bin/avfs '$(DESTDIR)$(PREFIX)/bin/avfs'
+	install -d '$(DESTDIR)$(PREFIX)/share/man/man1'
+	bin/avfs man > '$(DESTDIR)$(PREFIX)/share/man/man1/avfs.1'
 
 .PHONY: deps
 deps: ## Install what the tests need

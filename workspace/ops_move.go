@@ -33,7 +33,9 @@ var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 		opts := &transfer.ImportOptions{Progress: forward(s), Update: req.Update, Exclude: excluding(req.Exclude)}
 		return o.importAs(ctx, req.Vault, s, []string{string(req.Source), string(req.Dest)}, func(v *engine.Vault) (transfer.Report, error) {
 			return transfer.Import(ctx, v, string(req.Source), string(req.Dest), opts)
-		}, func(v *engine.Vault, ev engine.Event, err error) error { return noteOrigin(context.WithoutCancel(ctx), v, ev, req, err) })
+		}, func(v *engine.Vault, ev engine.Event, err error) error {
+			return noteOrigin(context.WithoutCancel(ctx), v, ev, req, err)
+		})
 	}}
 
 // noteOrigin keeps where a directory was imported from, for a later apply, unless the

@@ -65,6 +65,7 @@ func commands() []commandDef {
 		{"output", "", groupRun, "Print what a command has printed, in full.", func() any { return &outputCmd{} }},
 		{"sessions", "", groupRun, "List, show and delete what commands of one session leave to the next.", func() any { return &sessionsCmds{} }},
 		{"approvals", "", groupRun, "List and decide what the policy wants approval for.", func() any { return &approvalsCmds{} }},
+		{"shell", "", groupRun, "Open a shell in a vault, with your terminal, as one execution.", func() any { return &shellCmd{} }},
 		{"mount", "", groupRun, "Make a vault visible as a directory.", func() any { return &mountCmd{} }},
 		{"unmount", "umount", groupRun, "End a mount.", func() any { return &unmountCmd{} }},
 		{"mounts", "", groupRun, "List the mounts.", func() any { return &mountsCmd{} }},
@@ -79,6 +80,9 @@ func commands() []commandDef {
 		{"fsck", "", groupCare, "Check a store for damage.", func() any { return &fsckCmd{} }},
 		{"policy", "", groupCare, "Ask, check and write the policy for commands.", func() any { return &policyCmds{} }},
 		{"schema", "", groupCare, "Print the JSON Schema of what a command prints with --json.", func() any { return &schemaCmd{} }},
+		{"doctor", "", groupCare, "Look at what avfs needs here, and say what to do about what is missing.", func() any { return &doctorCmd{} }},
+		{"completions", "", groupCare, "Print the completions for a shell.", func() any { return &completionsCmd{} }},
+		{"man", "", groupCare, "Print the manual page.", func() any { return &manCmd{} }},
 		{"version", "", groupCare, "Tell the version and what this build can do.", func() any { return &versionCmd{} }},
 	}
 }

@@ -70,6 +70,8 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		return "list them with: avfs checkpoint list"
 	case engine.EventNotFound:
 		return "list the events with: avfs log"
+	case workspace.NoMounter:
+		return "what is missing, and what to do about it, tells: avfs doctor"
 	case engine.Locked:
 		return "wait for the other process, or end it; an owner in the background ends with: avfs serve --stop"
 	case engine.Corrupt:

@@ -23,6 +23,8 @@ type execCmd struct {
 	Readonly   bool     `help:"Every write fails."`
 	Checkpoint string   `help:"Keep the state before under a checkpoint: auto (as the policy says), always or never." enum:"auto,always,never" default:"auto"`
 	Shell      string   `help:"Run this script instead of a command." placeholder:"SCRIPT"`
+	File       string   `short:"f" help:"Run the commands of this file, each by itself, until one fails; - is standard input." placeholder:"FILE"`
+	KeepGoing  bool     `help:"With --file, go on behind a command that fails."`
 	Stdin      bool     `help:"Pass standard input on; without it the command's input is empty."`
 	Env        []string `help:"Set a variable; without a value it is taken from our environment." placeholder:"NAME[=VALUE]" sep:"none"`
 	Events     bool     `help:"Print what happens as it happens, one JSON document a line; the last one holds the envelope."`
@@ -42,6 +44,9 @@ type execCmd struct {
 }
 
 func (c *execCmd) run(a *app) error {
+	if c.File != "" {
+		return c.runFile(a)
+	}
 	req, err := c.request(a)
 	if err != nil {
 		return err

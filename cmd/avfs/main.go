@@ -19,6 +19,9 @@ func mainCode() int {
 	if path, ok := ownerArgs(os.Args[1:]); ok {
 		return ownStore(path)
 	}
+	if code, ok := takeTerminal(os.Args[1:]); ok {
+		return code
+	}
 	ctx, stop := signalContext(context.Background())
 	defer stop()
 	return newApp(ctx).run(os.Args[1:])

@@ -91,9 +91,10 @@ func leaves() []leaf {
 		prints[blameDoc]("blame-exec", "avfs blame-exec src/main.go"),
 		prints[engine.UndoResult]("undo", "avfs undo"),
 
-		prints[proxy.Envelope]("exec", "avfs exec -- go test ./..."),
-		prints[proxy.Envelope]("proxy exec", "avfs proxy exec --json -- make"),
 		prints[proxy.Fanout]("fanout", "avfs fanout 4 --keep first-success -- make test"),
+		printsEither[proxy.Envelope, []proxy.Envelope]("exec", "avfs exec -- go test ./..."),
+		printsEither[proxy.Envelope, []proxy.Envelope]("proxy exec", "avfs proxy exec --json -- make"),
+		prints[proxy.Envelope]("shell", "avfs shell --fork task"),
 		prints[outputDoc]("output", "avfs output --tail 1000 last"),
 		prints[[]workspace.Session]("sessions list", "avfs sessions list"),
 		prints[workspace.Session]("sessions show", "avfs sessions show work"),
@@ -122,6 +123,9 @@ func leaves() []leaf {
 		prints[[]policy.Finding]("policy lint", "avfs policy lint policy.yaml"),
 		prints[policyTestDoc]("policy test", "avfs policy test commands.tsv"),
 		prints[initDoc]("policy init", "avfs policy init"),
+		prints[doctorDoc]("doctor", "avfs doctor"),
+		prints[textDoc]("completions", "avfs completions bash"),
+		prints[textDoc]("man", "avfs man"),
 		prints[versionDoc]("version", "avfs version"),
 		printsEither[jsonschema.Schema, []schemaDoc]("schema", "avfs schema vault create"),
 	}

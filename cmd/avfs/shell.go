@@ -1,0 +1,72 @@
+package main
+
+import (
+	"os"
+	"strings"
+
+	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/proxy"
+)
+
+type shellCmd struct {
+	Fork string `help:"Make this fork of the vault and work in it." placeholder:"NAME"`
+	Cwd  string `help:"Working directory in the vault." default:"/" placeholder:"DIR"`
+	driverFlag
+	Command []string `arg:"" optional:"" help:"What to run instead of your shell, behind --."`
+}
+
+// run opens a shell in the vault, with the terminal that avfs has, as one execution.
+func (c *shellCmd) run(a *app) error {
+	if err := c.check(); err != nil {
+		return err
+	}
+	in, ok := a.stdin.(*os.File)
+	if !ok || !isTerminal(in) {
+		return usageError("a shell needs a terminal; without one use: avfs exec")
+	}
+	w, rules, err := a.rules(c.Fork)
+	req := proxy.Request{Vault: a.flags.Vault, Fork: c.Fork, Cwd: c.Cwd, Driver: c.Driver, Timeout: -1, Env: a.shellEnv()}
+	argv := c.Command
+	if len(argv) == 0 {
+		argv = []string{a.shell()}
+	}
+	if err != nil {
+		return a.reportExec((&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err), nil)
+	}
+	t, err := openTerminal(in)
+	if err != nil {
+		return err
+	}
+	if req.Argv, err = t.command(argv); err != nil {
+		return t.end(err)
+	}
+	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: true, Observe: func(s proxy.State) { a.trace("shell: %s", s) }}
+	env := p.Exec(a.ctx, req)
+	if err := t.end(nil); err != nil {
+		a.warn("%v", err)
+	}
+	return a.reportExec(env, nil)
+}
+
+// shell is the user's shell.
+func (a *app) shell() string {
+	if s := a.getenv("SHELL"); strings.HasPrefix(s, "/") {
+		return s
+	}
+	return "/bin/sh"
+}
+
+// shellEnv are the variables that a person at a terminal needs, beside those that every
+// command gets.
+func (a *app) shellEnv() []string {
+	var env []string
+	for _, name := range []string{"TERM", "COLORTERM", "SHELL", "EDITOR", "VISUAL", "PAGER", "LESS", "NO_COLOR"} {
+		if value, ok := a.lookupEnv(name); ok {
+			env = append(env, name+"="+value)
+		}
+	}
+	return env
+}
+
+// errNoTerminal says that this system has no pseudo terminals that avfs knows.
+var errNoTerminal = &engine.Error{Kind: engine.Unsupported, Op: "shell"}

@@ -1,0 +1,16 @@
+//go:build !linux
+
+package main
+
+import "os"
+
+// terminal is a pseudo terminal for a command, which only Linux has here.
+type terminal struct{}
+
+func openTerminal(*os.File) (*terminal, error) { return nil, errNoTerminal }
+
+func (*terminal) command(argv []string) ([]string, error) { return argv, nil }
+
+func (*terminal) end(err error) error { return err }
+
+func takeTerminal([]string) (code int, ok bool) { return 0, false }
