@@ -24,13 +24,14 @@ func (c *lsCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
+	p := a.paint()
 	return a.print(list, func(w io.Writer) {
 		if c.Long {
-			longList(w, list)
+			longList(w, list, p)
 			return
 		}
 		for _, e := range list {
-			fmt.Fprintln(w, safe(e.Name))
+			fmt.Fprintln(w, p.name(e, safe(e.Name)))
 		}
 	})
 }
@@ -48,10 +49,10 @@ func orTop(paths []workspace.Path) []workspace.Path {
 	return paths
 }
 
-func longList(w io.Writer, list []workspace.Entry) {
+func longList(w io.Writer, list []workspace.Entry, p paint) {
 	rows := make([][]string, 0, len(list))
 	for _, e := range list {
-		name := safe(e.Name)
+		name := p.name(e, safe(e.Name))
 		if e.Target != "" {
 			name += " -> " + safe(e.Target)
 		}
@@ -323,11 +324,11 @@ func (c *treeCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(list, func(w io.Writer) { drawTree(w, list) })
+	return a.print(list, func(w io.Writer) { drawTree(w, list, a.paint()) })
 }
 
 // drawTree draws entries, which come a directory before what is in it.
-func drawTree(w io.Writer, list []workspace.Entry) {
+func drawTree(w io.Writer, list []workspace.Entry, p paint) {
 	// last[i] says whether entry i is the last of its directory.
 	last := make([]bool, len(list))
 	seen := map[int]bool{} // depths at which a later sibling exists
@@ -343,6 +344,7 @@ func drawTree(w io.Writer, list []workspace.Entry) {
 		if depth == 0 {
 			name = safe(e.Path)
 		}
+		name = p.name(e, name)
 		if e.Target != "" {
 			name += " -> " + safe(e.Target)
 		}

@@ -49,7 +49,7 @@ func (c *grepCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return foundAny(len(found), a.print(found, func(w io.Writer) { grepLines(w, found, req.Before+req.After > 0) }))
+	return foundAny(len(found), a.print(found, func(w io.Writer) { grepLines(w, found, req.Before+req.After > 0, a.paint()) }))
 }
 
 // foundAny ends a search as grep ends.
@@ -62,7 +62,7 @@ func foundAny(n int, err error) error {
 
 // grepLines writes lines as grep does: a colon behind the number of one that matches,
 // a dash behind that of one near it, and a line between what is not together.
-func grepLines(w io.Writer, found []workspace.GrepMatch, context bool) {
+func grepLines(w io.Writer, found []workspace.GrepMatch, context bool, p paint) {
 	for i, m := range found {
 		if last := i - 1; context && i > 0 && (found[last].Path != m.Path || found[last].Line+1 != m.Line) {
 			fmt.Fprintln(w, "--")
@@ -71,6 +71,6 @@ func grepLines(w io.Writer, found []workspace.GrepMatch, context bool) {
 		if m.Context {
 			mark = '-'
 		}
-		fmt.Fprintf(w, "%s%c%d%c%s\n", safe(m.Path), mark, m.Line, mark, m.Text)
+		fmt.Fprintf(w, "%s%s\n", p.match(m.Path, m.Line, mark), m.Text)
 	}
 }
