@@ -20,6 +20,17 @@
 // is never allow. A rule that may match, because one of the words it looks at is
 // only known at run time, lifts the answer as far as the opaque action does.
 //
+// # Rules
+//
+// A rule has conditions, which must all hold: prog, prefix, any_flag, all_flags,
+// any_arg, last_arg, reads, writes and network. docs/policy.md is the reference of the
+// file. What a program reads, writes and tells others is known for usual programs and
+// for redirections (pathmodels.go, network.go); a rule that restricts holds where one
+// path matches, a rule that allows where all of them do. A rule that restricts matches
+// every spelling; a rule that allows matches only what it surely means, so that a
+// program of the vault that has the name of a known one gets no better than the
+// default.
+//
 // # Repositories
 //
 // git runs programs that a repository's own configuration names, and an agent can
