@@ -278,17 +278,17 @@ func (r *modelRun) opDiff(ctx context.Context, p *played) {
 	r.sameList("diff", changes, want, vague)
 }
 
-// opUndo records a few operations as one event and undoes it, sometimes after a
-// change elsewhere, and then redoes it.
+// opUndo makes a few operations one event, undoes it, sometimes after a change
+// elsewhere, and then redoes it.
 func (r *modelRun) opUndo(ctx context.Context, p *played) {
-	pin, err := p.v.Pin(ctx)
+	begun, err := p.v.BeginEvent(ctx, engine.Event{Cause: engine.CauseExec, Command: []string{"x"}})
 	r.ok(err)
 	before := p.w.clone()
 	r.note("%s begin", p.name)
 	for range 1 + r.rng.IntN(6) {
 		r.edit(ctx, p)
 	}
-	ev, err := p.v.Record(ctx, engine.Event{Cause: engine.CauseExec, Command: []string{"x"}, Before: pin})
+	ev, err := begun.End(ctx)
 	r.ok(err)
 	after := p.w.clone()
 	r.note("%s recorded %d", p.name, ev.Seq)
@@ -310,10 +310,34 @@ func (r *modelRun) opUndo(ctx context.Context, p *played) {
 		}
 		p.w = after
 	}
-	for _, want := range []*world{before, after} {
-		res, err := p.v.Undo(ctx, nil)
+	r.undoRedo(ctx, p, ev, beside, before, after)
+	r.compareAll(ctx)
+}
+
+// undoRedo undoes ev, alone where something came after it, and redoes it. A preview of
+// each must tell exactly what then happens.
+func (r *modelRun) undoRedo(ctx context.Context, p *played, ev engine.Event, beside bool, before, after *world) {
+	opts := &engine.UndoOptions{}
+	if beside {
+		opts.Event = fmt.Sprint(ev.Seq)
+	}
+	undo := func(preview bool) (engine.UndoResult, error) {
+		opts.Preview = preview
+		return p.v.Undo(ctx, opts)
+	}
+	redo := func(preview bool) (engine.UndoResult, error) {
+		return p.v.Redo(ctx, &engine.RedoOptions{Preview: preview})
+	}
+	for i, run := range []func(bool) (engine.UndoResult, error){undo, redo} {
+		want := []*world{before, after}[i]
+		told, err := run(true)
+		r.ok(err)
+		res, err := run(false)
 		r.ok(err)
 		r.note("%s undone %d", p.name, res.Undone.Seq)
+		if !slices.Equal(describe(told.Changes), describe(res.Changes)) || told.Event != 0 || told.UndoCheckpoint != "" {
+			r.fatalf("foretold %q, happened %q", describe(told.Changes), describe(res.Changes))
+		}
 		got, err := captureVault(ctx, p.v)
 		r.ok(err)
 		if err := compareWorlds(got, want, !beside); err != nil {
@@ -322,5 +346,4 @@ func (r *modelRun) opUndo(ctx context.Context, p *played) {
 		p.w = got
 		r.dropStale(ctx, p, func(h *handle) bool { return h.th != nil && got.nodes[h.ino] == nil })
 	}
-	r.compareAll(ctx)
 }

@@ -59,6 +59,8 @@ const (
 	AuditCheckpointDelete = "checkpoint.delete"  // likewise
 	AuditRestore          = "checkpoint.restore" // what asked for it, such as the id
 	AuditUndo             = "undo"               //
+	AuditRedo             = "redo"               //
+	AuditMount            = "mount"              // the session in which programs changed files
 	AuditImport           = "import"             //
 	AuditMerge            = "merge"              // the vault that was merged
 	AuditWrite            = "write"              //

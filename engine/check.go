@@ -182,6 +182,7 @@ func (c *checker) roots(ctx context.Context, live map[string]vaultRecord) ([]kep
 		names[rec.ID] = rec.Name
 		list = append(list, keptRoot{root: rec.Root, kind: rootLive, vault: rec.Name})
 		_ = add(keptRoot{root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name}) // never fails
+		_ = add(keptRoot{root: rec.Noted, kind: rootNoted, vault: rec.Name})          // likewise
 		rec.Lineage.roots(func(r Root) { _ = add(keptRoot{root: r, kind: rootLineage, vault: rec.Name}) })
 	}
 	sort.Slice(list, func(i, j int) bool {

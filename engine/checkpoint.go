@@ -42,21 +42,24 @@ func (v *Vault) Checkpoint(ctx context.Context, opts CheckpointOptions) (Checkpo
 	cp, keep := v.newCheckpoint(opts)
 	e := v.entry(ctx, AuditCheckpointSave)
 	e.Subject = cp.label()
-	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
-		if err := keep(tx, rec); err != nil {
+	err := v.commitLocked(ctx, commitRequest{})
+	if err == nil {
+		err = v.keepPresent(ctx, kv.Durable, func(tx kv.Writer, rec *vaultRecord) error {
+			if err := keep(tx, rec); err != nil {
+				return err
+			}
+			_, err := v.s.putAudit(tx, e.between(rec.Root, rec.Root))
 			return err
-		}
-		_, err := v.s.putAudit(tx, e.between(rec.Root, rec.Root))
-		return err
-	}})
+		})
+	}
 	return *cp, wrap(err, "checkpoint", v.Name())
 }
 
 // label is the id, with the name if there is one.
 func (cp *Checkpoint) label() string { return strings.TrimRight(cp.ID+" "+cp.Name, " ") }
 
-// newCheckpoint is a checkpoint, and what a commit has to do to keep its root under
-// it, which completes the checkpoint.
+// newCheckpoint is a checkpoint, and what a transaction has to do to keep the present
+// root under it, which completes the checkpoint.
 func (v *Vault) newCheckpoint(opts CheckpointOptions) (cp *Checkpoint, keep func(tx kv.Writer, rec *vaultRecord) error) {
 	seq := v.s.lastCheckpoint.Add(1)
 	cp = &Checkpoint{

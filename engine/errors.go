@@ -47,6 +47,7 @@ const (
 	CheckpointExists   Kind = "CheckpointExists"
 	EventNotFound      Kind = "EventNotFound"
 	NothingToUndo      Kind = "NothingToUndo"
+	NothingToRedo      Kind = "NothingToRedo"
 	Drift              Kind = "Drift"
 	Conflict           Kind = "Conflict"
 	NoAncestor         Kind = "NoAncestor"
@@ -140,6 +141,7 @@ var kindTexts = map[Kind]string{
 	CheckpointExists:   "a checkpoint of this name exists",
 	EventNotFound:      "no such event",
 	NothingToUndo:      "nothing to undo",
+	NothingToRedo:      "nothing to redo",
 	Drift:              "files changed since",
 	Conflict:           "both sides changed the same",
 	NoAncestor:         "no common ancestor",

@@ -54,7 +54,7 @@ type forkPoint struct {
 func (s *Store) forkFrom(ctx context.Context, v *Vault, p forkPoint, dst string) (*Vault, error) {
 	pinned := v.pinned()
 	rec := vaultRecord{
-		Name: dst, Parent: pinned.Name, ForkedFrom: p.root, CreatedAt: s.opts.Clock().UTC(), Root: p.root,
+		Name: dst, Parent: pinned.Name, ForkedFrom: p.root, CreatedAt: s.opts.Clock().UTC(), Root: p.root, Noted: p.root,
 		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: p.files, Bytes: p.bytes,
 		Quota: pinned.Quota, Retention: pinned.Retention, Lineage: lineageOf(pinned).forked(pinned, p.root, p.at),
 	}

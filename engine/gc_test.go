@@ -84,6 +84,12 @@ func gated(t *testing.T) (*gate, *engine.Store, *engine.Vault) {
 	return g, st, v
 }
 
+// dropHistory drops the timeline and the automatic checkpoints.
+func dropHistory(v *engine.Vault) error {
+	_, err := v.Prune(context.Background(), &engine.PruneOptions{Rule: &engine.Retention{}})
+	return err
+}
+
 // during runs fn while a collection marks, and returns what that reports.
 func during(t *testing.T, g *gate, st *engine.Store, fn func()) engine.GCReport {
 	t.Helper()
@@ -139,7 +145,7 @@ func TestGCBesideCommits(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
-	if err := errors.Join(v.Sync(ctx), v.DeleteCheckpoint(ctx, "dropped")); err != nil {
+	if err := errors.Join(v.Sync(ctx), v.DeleteCheckpoint(ctx, "dropped"), dropHistory(v)); err != nil {
 		t.Fatal(err)
 	}
 	rep := during(t, g, st, func() {

@@ -7,53 +7,17 @@ import (
 	"sort"
 	"strings"
 
+	"github.com/agentvfs/avfs/engine/internal/tree"
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// apply makes some paths what they are in the state to, and keeps the rest. paths
-// lists them, given the present root. The caller holds commitMu. Everything
-// happens in one transaction, while nobody else can see the vault.
-func (v *Vault) apply(ctx context.Context, to Root, ev Event, paths func(from Root) ([]string, error)) (res RestoreResult, err error) {
-	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
-		return res, err
-	}
-	from := v.rec.Root
-	list, err := paths(from)
-	if err != nil {
-		return res, err
-	}
-	err = v.quiet(ctx, func() error {
-		if v.rec.Root != from { // written to since
-			from = v.rec.Root
-			if list, err = paths(from); err != nil {
-				return err
-			}
-		}
-		undo := v.undoCheckpoint(ev)
-		ev = v.stamp(ev)
-		ev.Before = from
-		changed, err := v.graft(ctx, to, list, undo, &ev)
-		res = RestoreResult{Root: v.rec.Root, Changes: []FileChange{}}
-		if err == nil && changed {
-			res.UndoCheckpoint, res.Event = undo.ID, ev.Seq
-		}
-		return err
-	})
-	if err != nil || res.Event == 0 {
-		return res, err
-	}
-	res.Changes, res.Changed, err = v.s.Diff(ctx, from, res.Root, nil)
-	return res, err
-}
-
-// graft changes the paths, commits, and reports whether there was anything to
-// change. After an error the vault is as it was. The caller holds all locks and
-// nothing is pending.
-func (v *Vault) graft(ctx context.Context, to Root, paths []string, undo Checkpoint, ev *Event) (bool, error) {
+// graft makes some paths what they are in the state to, and keeps the rest, as rewrite
+// does.
+func (v *Vault) graft(ctx context.Context, to Root, paths []string, h *history) error {
 	g := newGrafter(v, to)
 	return v.rewrite(ctx, rewriting{
-		edit: func() error { return g.run(ctx, paths) }, undo: undo, ev: ev,
-		note: func(rec *vaultRecord) { rec.Lineage = rec.Lineage.undone(ev.Undoes) },
+		edit: func() error { return g.run(ctx, paths) }, history: h,
+		note: func(rec *vaultRecord) { rec.Lineage = rec.Lineage.undone(h.ev) },
 	})
 }
 
@@ -63,21 +27,18 @@ func newGrafter(v *Vault, from Root) *grafter {
 
 // rewriting is a change of the live tree that is a commit of its own.
 type rewriting struct {
-	edit func() error
-	undo Checkpoint
-	ev   *Event
-	note func(rec *vaultRecord) // what else changes in the record
+	edit    func() error
+	history *history
+	note    func(rec *vaultRecord) // what else changes in the record; nil is nothing
 	// keeps says which of the inodes that changed keep their handles; nil says none.
 	keeps func(Ino) bool
 }
 
-// rewrite makes the change, commits, and reports whether there was anything to change.
-// After an error the vault is as it was. The caller holds all locks and nothing is
-// pending.
-func (v *Vault) rewrite(ctx context.Context, r rewriting) (bool, error) {
-	nextIno, count, bytes, generation := v.nextIno, v.count, v.bytes, v.generation
-	files := v.files
-	v.files = map[Ino]*file{} // the entries of unlinked files are not in the way
+// rewrite makes the change and commits it with its history, if there was anything to
+// change. After an error the vault is as it was. The caller holds all locks and
+// nothing is pending.
+func (v *Vault) rewrite(ctx context.Context, r rewriting) error {
+	was := v.setAside()
 	err := r.edit()
 	changed := v.active.Len() > 0
 	touched := map[Ino]bool{}
@@ -93,33 +54,98 @@ func (v *Vault) rewrite(ctx context.Context, r rewriting) (bool, error) {
 		err = v.commitGraft(ctx, r)
 	}
 	if err != nil {
-		for _, f := range v.files {
-			v.dropDirty(f)
-		}
+		v.putBack(was)
+		return err
 	}
-	v.files = files
-	if err != nil {
-		v.active = &overlay{}
-		v.nextIno, v.count, v.bytes, v.generation = nextIno, count, bytes, generation
-		return false, err
-	}
+	v.files = was.files
 	v.replaced = append(v.replaced, changes...)
 	for ino := range touched {
 		if f := v.files[ino]; f != nil && (r.keeps == nil || !r.keeps(ino)) {
 			v.cutOff(f)
 		}
 	}
-	return changed, nil
+	r.history.written = changed
+	return nil
+}
+
+// setAside is what a graft moves and has to put back after an error.
+type setAside struct {
+	files        map[Ino]*file
+	nextIno      uint64
+	count, bytes int64
+	generation   uint64
+}
+
+// setAside prepares a graft: the entries of unlinked files are not in its way.
+func (v *Vault) setAside() setAside {
+	was := setAside{v.files, v.nextIno, v.count, v.bytes, v.generation}
+	v.files = map[Ino]*file{}
+	return was
+}
+
+// putBack drops what a graft has left pending.
+func (v *Vault) putBack(was setAside) {
+	for _, f := range v.files {
+		v.dropDirty(f)
+	}
+	v.active = &overlay{}
+	v.files, v.nextIno, v.count, v.bytes, v.generation = was.files, was.nextIno, was.count, was.bytes, was.generation
+}
+
+// tryGraft lists what a graft would change. Nothing is written: the nodes of the state
+// that it would lead to are in memory only.
+func (v *Vault) tryGraft(ctx context.Context, to Root, paths []string) ([]change, error) {
+	was := v.setAside()
+	defer v.putBack(was)
+	if err := newGrafter(v, to).run(ctx, paths); err != nil {
+		return nil, err
+	}
+	var changes []tree.Change
+	v.active.Scan(func(k string, value []byte) bool {
+		changes = append(changes, tree.Change{Key: []byte(k), Value: value, Delete: value == nil})
+		return true
+	})
+	sink := &memorySink{s: v.s, nodes: map[uint64]*tree.Node{}}
+	root, err := tree.Apply(ctx, sink, v.rec.Root.ref, tree.Slice(changes), sink)
+	if err != nil {
+		return nil, err
+	}
+	return diffIn(ctx, sink, v.rec.Root, Root{root}, nil, false)
+}
+
+// memorySink takes the nodes of a tree that is not to be stored, and reads them.
+type memorySink struct {
+	s     *Store
+	nodes map[uint64]*tree.Node
+}
+
+func (m *memorySink) NewID() uint64 { return m.s.lastNode.Add(1) }
+
+func (m *memorySink) Dead(tree.Ref) {}
+
+func (m *memorySink) Put(ref tree.Ref, data []byte) error {
+	n, err := tree.Decode(data, ref)
+	m.nodes[ref.ID] = n
+	return err
+}
+
+// Node implements tree.Source.
+func (m *memorySink) Node(ctx context.Context, ref tree.Ref) (*tree.Node, error) {
+	if n := m.nodes[ref.ID]; n != nil {
+		return n, nil
+	}
+	return m.s.nodes.Node(ctx, ref)
 }
 
 // commitGraft commits what an edit left pending, with its history. The state
 // before stays whole: it is the undo checkpoint's.
 func (v *Vault) commitGraft(ctx context.Context, r rewriting) error {
+	put := r.history.put(ctx)
 	c := v.freeze(commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
-		rec.Checkpoints++
-		r.ev.After = rec.Root
-		r.note(rec)
-		return v.putHistory(ctx, tx, r.undo, *r.ev)
+		if r.note != nil {
+			r.note(rec)
+		}
+		return put(tx, rec)
 	}})
 	pinned := v.pinned()
 	c.old.NodeMark, c.old.ChunkMark = pinned.NodeMark, pinned.ChunkMark

@@ -173,24 +173,24 @@ func (v *Vault) applyMerge(ctx context.Context, m *merger, res MergeResult, src 
 				return err
 			}
 		}
-		ev := Event{Cause: CauseMerge, ID: m.opts.ID, Source: src.Name, SourceRoot: src.Root}
-		undo := v.undoCheckpoint(ev)
-		ev = v.stamp(ev)
-		ev.Before = v.rec.Root
+		h, err := v.newHistory(ctx, Event{Cause: CauseMerge, ID: m.opts.ID, Source: src.Name, SourceRoot: src.Root})
+		if err != nil {
+			return err
+		}
 		a := newMergeApply(v, m, src.Root)
-		changed, err := v.rewrite(ctx, rewriting{
-			edit: func() error { return a.run(ctx) }, undo: undo, ev: &ev, keeps: a.keeps,
+		err = v.rewrite(ctx, rewriting{
+			edit: func() error { return a.run(ctx) }, history: h, keeps: a.keeps,
 			note: func(rec *vaultRecord) {
 				if len(m.opts.Paths) == 0 {
 					rec.Lineage = lineageOf(*rec).merged(mergeRecord{
-						Vault: src.ID, Root: src.Root, At: ev.At, Seq: ev.Seq, Since: rec.Root.ref.ID,
+						Vault: src.ID, Root: src.Root, At: h.ev.At, Seq: h.ev.Seq, Since: rec.Root.ref.ID,
 					}, useful)
 				}
 			},
 		})
 		res.Root = v.rec.Root
-		if err == nil && changed {
-			res.UndoCheckpoint, res.Event = undo.ID, ev.Seq
+		if err == nil && h.written {
+			res.UndoCheckpoint, res.Event = h.undo.ID, h.ev.Seq
 		}
 		return err
 	})

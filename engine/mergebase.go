@@ -86,9 +86,12 @@ func (l *lineage) including(root Root) *lineage {
 	return l.without(func(_, since uint64) bool { return since > root.ref.ID })
 }
 
-// undone is the lineage without the merge or the import whose event has that number.
-func (l *lineage) undone(event uint64) *lineage {
-	return l.without(func(seq, _ uint64) bool { return event != 0 && seq == event })
+// undone is the lineage without the merges and imports that the event ev takes back. What
+// was taken back at some paths only is decided, and does not come again.
+func (l *lineage) undone(ev Event) *lineage {
+	return l.without(func(seq, _ uint64) bool {
+		return ev.Undoes != 0 && len(ev.Paths) == 0 && ev.Undoes <= seq && seq <= max(ev.Undoes, ev.Through)
+	})
 }
 
 func (l *lineage) without(drop func(seq, since uint64) bool) *lineage {

@@ -295,7 +295,7 @@ func TestRepairKilled(t *testing.T) {
 		}
 	}
 	want, err := signature(ctx, v)
-	if err != nil {
+	if err := errors.Join(err, dropHistory(v)); err != nil {
 		t.Fatal(err)
 	}
 	live := st

@@ -91,6 +91,11 @@ func (v *Vault) Prune(ctx context.Context, opts *PruneOptions) (PruneReport, err
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
 	rule := v.retention()
+	if !opts.DryRun { // what only the newest event keeps is history as well
+		if err := v.settleCommitted(ctx); err != nil {
+			return PruneReport{}, wrap(err, "prune", v.Name())
+		}
+	}
 	if opts.Rule != nil {
 		rule = *opts.Rule
 	}

@@ -61,6 +61,7 @@ type rootKind uint8
 const (
 	rootLive rootKind = iota // the present root of a vault
 	rootForkPoint
+	rootNoted   // what the newest event left
 	rootLineage // what a later merge goes back to
 	rootPin
 	rootCheckpoint
@@ -76,6 +77,8 @@ func (r keptRoot) owner() string {
 		return "vault " + r.vault
 	case rootForkPoint:
 		return "the fork point of " + r.vault
+	case rootNoted:
+		return "the newest entry of the timeline of " + r.vault
 	case rootLineage:
 		return "what was merged into " + r.vault + ", or it comes from"
 	case rootPin:
@@ -93,7 +96,7 @@ func (r keptRoot) owner() string {
 }
 
 // eachRoot calls fn for every root that must stay: of vaults, their fork points and
-// lineages, pins, checkpoints, timelines and commands that have begun, as often as something refers to it. kv.Stop
+// what their newest events left, of lineages, pins, checkpoints, timelines and commands that have begun, as often as something refers to it. kv.Stop
 // from fn ends it. While the caller holds sweep alone, no root comes or goes. fn
 // takes no lock.
 func (s *Store) eachRoot(ctx context.Context, fn func(keptRoot) error) error {
@@ -126,7 +129,7 @@ func (s *Store) eachNewRoot(ctx context.Context, known rowSet, fn func(keptRoot)
 		v.mu.RUnlock()
 		names[v.id] = rec.Name
 		list = append(list, keptRoot{root: rec.Root, kind: rootLive, vault: rec.Name},
-			keptRoot{root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name})
+			keptRoot{root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name}, keptRoot{root: rec.Noted, kind: rootNoted, vault: rec.Name})
 		rec.Lineage.roots(func(r Root) { list = append(list, keptRoot{root: r, kind: rootLineage, vault: rec.Name}) })
 	}
 	s.mu.Lock()
@@ -168,7 +171,7 @@ func eachStoredRoot(tx kv.Reader, fn func(keptRoot) error, damaged func(error) e
 			failed = damaged(err)
 			return failed
 		}
-		list := []keptRoot{{root: rec.Root, vault: rec.Name}, {root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name}}
+		list := []keptRoot{{root: rec.Root, vault: rec.Name}, {root: rec.ForkedFrom, kind: rootForkPoint, vault: rec.Name}, {root: rec.Noted, kind: rootNoted, vault: rec.Name}}
 		rec.Lineage.roots(func(r Root) { list = append(list, keptRoot{root: r, kind: rootLineage, vault: rec.Name}) })
 		for _, r := range list {
 			if failed == nil && !r.root.IsZero() {

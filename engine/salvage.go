@@ -130,7 +130,7 @@ func (s *salvager) vault(tx kv.Reader, key, value []byte) (rec vaultRecord, err 
 	if err := CheckVaultName(rec.Name); err != nil {
 		return bad(err)
 	}
-	roots := []Root{rec.Root, rec.ForkedFrom}
+	roots := []Root{rec.Root, rec.ForkedFrom, rec.Noted}
 	rec.Lineage.roots(func(r Root) { roots = append(roots, r) })
 	for _, root := range roots {
 		if err := wholeNode(tx, root); err != nil {

@@ -105,7 +105,7 @@ func (s *Store) rootsByHolder(ctx context.Context, st *Stats) (list heldRoots, e
 		case r.kind == rootCheckpoint:
 			st.AutoCheckpoints++
 			list.history = append(list.history, r.root)
-		case r.kind == rootEvent, r.kind == rootOutput:
+		case r.kind == rootEvent, r.kind == rootNoted, r.kind == rootOutput:
 			list.history = append(list.history, r.root)
 		case r.kind != rootLive: // which are pinned; these go on changing
 			list.vaults = append(list.vaults, r.root)

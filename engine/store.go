@@ -271,7 +271,8 @@ func (s *Store) CreateVault(ctx context.Context, name string) (*Vault, error) {
 		v.mu.Lock()
 		v.put(RootIno, inodeKey(RootIno), top.encode())
 		v.mu.Unlock()
-		return v.commitSwept(ctx, commitRequest{durable: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+		return v.commitSwept(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+			rec.Noted = rec.Root
 			e := v.entry(ctx, AuditVaultCreate)
 			e.RootAfter = rec.Root.String()
 			_, err := s.putAudit(tx, e)

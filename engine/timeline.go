@@ -15,13 +15,18 @@ import (
 type Event struct {
 	Seq     uint64    `json:"seq"` // strictly increasing within the store
 	VaultID uint64    `json:"vault_id"`
-	Cause   string    `json:"cause"` // exec, write, restore, undo, import, merge
-	ID      string    `json:"id,omitempty"`
+	Cause   string    `json:"cause"`        // one of the causes below
+	ID      string    `json:"id,omitempty"` // of the exec, of the mount session, or of the checkpoint that was restored
 	Command []string  `json:"command,omitempty"`
 	At      time.Time `json:"at"`
 	Before  Root      `json:"before"`
 	After   Root      `json:"after"`
-	Undoes  uint64    `json:"undoes,omitempty"` // the event that an undo took back
+
+	Mountpoint string `json:"mountpoint,omitempty"` // of a mount session
+	Undoes     uint64 `json:"undoes,omitempty"`     // the event that an undo or a redo took back; the oldest of several
+	Through    uint64 `json:"through,omitempty"`    // the newest, where it took back all that are between
+	Paths      []Path `json:"paths,omitempty"`      // it took back no more than what is at these and below them
+
 	// Source is the vault that a merge brought changes from, and SourceRoot its state.
 	Source     string `json:"source,omitempty"`
 	SourceRoot Root   `json:"source_root,omitzero"`
@@ -32,19 +37,24 @@ const (
 	CauseExec    = "exec"
 	CauseRestore = "restore"
 	CauseUndo    = "undo"
+	CauseRedo    = "redo"
 	CauseImport  = "import"
 	CauseWrite   = "write" // files were written, moved or removed without a command
 	CauseMerge   = "merge"
+	CauseMount   = "mount" // programs changed files through a mount, or what did it died before it could tell
 )
 
 // Record commits what is pending durably and adds ev to the timeline, with the
-// new root as After, in one transaction. Before must be a root that the caller
-// got from Pin; the timeline keeps it from now on and the pin is taken back. Seq,
-// VaultID and At are filled in. Audit entries are added in the same transaction;
-// the new root is filled in as their RootAfter. Without any, one about the event is.
+// new root as After, in one transaction. Seq, VaultID, At and Before are filled in: the
+// event leads from where the newest one ended. Audit entries are added in the same
+// transaction; the new root is filled in as their RootAfter.
+// Without any, one about the event is added. ev.Before may be a root
+// that the caller got from Pin; the pin is taken back. BeginEvent and Begin are for
+// whoever wants what happened before apart.
 func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Event, error) {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
+	pinned := ev.Before
 	ev, err := v.recordLocked(ctx, ev, audit, func(tx kv.Writer, ev Event) error {
 		if len(audit) > 0 {
 			return v.putEvent(tx, ev)
@@ -54,26 +64,8 @@ func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Even
 	if err != nil {
 		return ev, wrap(err, "record "+ev.Cause, v.Name())
 	}
-	v.s.unpin(ev.Before)
+	v.s.unpin(pinned)
 	return ev, nil
-}
-
-// RecordChange is Record for what is worth an entry only if it changed the root.
-// Without that what is pending is committed durably all the same.
-func (v *Vault) RecordChange(ctx context.Context, ev Event) error {
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
-	ev, err := v.recordLocked(ctx, ev, nil, func(tx kv.Writer, ev Event) error {
-		if ev.After.Same(ev.Before) {
-			return nil
-		}
-		return v.putNoted(ctx, tx, ev)
-	})
-	if err != nil {
-		return wrap(err, "record "+ev.Cause, v.Name())
-	}
-	v.s.unpin(ev.Before)
-	return nil
 }
 
 // putNoted writes an event, and the entry of the audit about it.
@@ -92,8 +84,9 @@ func (v *Vault) putEvent(tx kv.Writer, ev Event) error {
 // the transaction of the commit.
 func (v *Vault) recordLocked(ctx context.Context, ev Event, audit []AuditEntry, put func(tx kv.Writer, ev Event) error) (Event, error) {
 	ev = v.stamp(ev)
+	ev.Before = v.rec.Noted
 	err := v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
-		ev.After = rec.Root
+		ev.After, rec.Noted = rec.Root, rec.Root
 		for _, e := range audit {
 			e.RootAfter, e.Event, e.VaultID = rec.Root.String(), ev.Seq, v.id
 			if _, err := v.s.putAudit(tx, e.by(actorOf(ctx))); err != nil {

@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"strings"
 	"time"
+	"unicode/utf8"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
 )
@@ -190,4 +191,31 @@ type VaultInfo struct {
 	Files       int64     `json:"files"` // inodes of every type but the top directory
 	Bytes       int64     `json:"bytes"` // allocated file content; holes do not count
 	Checkpoints int       `json:"checkpoints"`
+}
+
+// Path is a path in JSON: bytes, which JSON text cannot always carry. One that is not
+// UTF-8 is written as {"b64": ...}.
+type Path string
+
+type exactPath struct {
+	Bytes []byte `json:"b64"`
+}
+
+// MarshalJSON writes a string, or an object with the bytes in base64.
+func (p Path) MarshalJSON() ([]byte, error) {
+	if utf8.ValidString(string(p)) {
+		return json.Marshal(string(p))
+	}
+	return json.Marshal(exactPath{[]byte(p)})
+}
+
+// UnmarshalJSON reads what MarshalJSON wrote.
+func (p *Path) UnmarshalJSON(b []byte) error {
+	if len(b) > 0 && b[0] == '{' {
+		var e exactPath
+		err := json.Unmarshal(b, &e)
+		*p = Path(e.Bytes)
+		return err
+	}
+	return json.Unmarshal(b, (*string)(p))
 }

@@ -3,109 +3,291 @@ package engine
 import (
 	"context"
 	"errors"
-	"math"
 	"slices"
 	"strings"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// UndoOptions tunes Undo.
+// UndoOptions says what Undo takes back. The zero value and nil are the newest change
+// that stands.
 type UndoOptions struct {
-	Force bool // go on although files that the event touched changed since
+	// To takes back everything since and including this event, by its number or id.
+	To string
+	// Event takes back this event alone, by its number or id, whatever came after it.
+	Event string
+	// Paths limits it to what was changed at these and below them, before or after:
+	// without To and Event, of the newest event that changed something there.
+	Paths   []string
+	Force   bool // go on although files that it would change have changed since
+	Preview bool // change nothing; the result says what would change, and the drift
 }
 
-// UndoResult says what was undone and what that changed.
+// UndoResult says what was undone, or done again, and what that changed.
 type UndoResult struct {
 	RestoreResult
-	Undone Event `json:"undone"`
+	Undone Event `json:"undone"` // the oldest of several
+	Events int   `json:"events"` // how many there are
 }
 
-// Undo takes back the newest event of the timeline that changed something: an
-// exec, a write, an import, a restore, or an undo, so that undo twice is redo. The
-// times of directories alone are nothing that anybody would want back. What changed
-// since at other paths stays; a change since at the same paths is Drift, unless
-// forced. The state before is kept under a new checkpoint.
+// Undo takes back what an event has changed: of an exec, a mount session, a write, an
+// import, a restore, a merge. So undo after undo goes back in time, and Redo forward
+// again. The times of directories alone are nothing that anybody would want back.
+// What changed since at other paths stays; a change since at the same paths is
+// Drift, unless forced. The state before is kept under a new checkpoint. An undo is
+// an event too, which To and Event can take back.
 func (v *Vault) Undo(ctx context.Context, opts *UndoOptions) (UndoResult, error) {
-	force := opts != nil && opts.Force
+	if opts == nil {
+		opts = &UndoOptions{}
+	}
 	defer v.replacing(ctx)()
-	res, err := v.undoLocked(ctx, force)
+	res, err := v.undoLocked(ctx, opts)
 	return res, wrap(err, "undo", v.Name())
 }
 
-// undoLocked is Undo for a caller that holds commitMu, which keeps the timeline
-// as it is, and with it the roots that are needed.
-func (v *Vault) undoLocked(ctx context.Context, force bool) (UndoResult, error) {
-	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
-		return UndoResult{}, err
+// RedoOptions tunes Redo.
+type RedoOptions struct {
+	Force   bool // go on although files that it would change have changed since
+	Preview bool // change nothing; the result says what would change, and the drift
+}
+
+// Redo takes back the newest undo that is not taken back yet, unless something else
+// has changed the vault since: then it is NothingToRedo.
+func (v *Vault) Redo(ctx context.Context, opts *RedoOptions) (UndoResult, error) {
+	if opts == nil {
+		opts = &RedoOptions{}
 	}
-	target, touched, err := v.newestChange(ctx)
+	defer v.replacing(ctx)()
+	res, err := v.redoLocked(ctx, opts)
+	return res, wrap(err, "redo", v.Name())
+}
+
+// reversal is one or more events that are about to be taken back.
+type reversal struct {
+	aim
+	undone Event // the oldest
+	newest uint64
+	events int
+	paths  []string // no more than at these
+}
+
+// undoLocked is Undo for a caller that holds commitMu, which keeps the timeline as it
+// is, and with it the roots that are needed.
+func (v *Vault) undoLocked(ctx context.Context, opts *UndoOptions) (UndoResult, error) {
+	if opts.To != "" && opts.Event != "" {
+		return UndoResult{}, &Error{Kind: Invalid, Err: errors.New("it is either one event or everything since one")}
+	}
+	gap, err := v.unsettled(ctx, opts.Preview)
 	if err != nil {
 		return UndoResult{}, err
 	}
-	ev := Event{Cause: CauseUndo, Undoes: target.Seq}
-	res := UndoResult{Undone: target}
-	if v.rec.Root.Same(target.After) {
-		res.RestoreResult, err = v.switchTo(ctx, target.Before, ev)
-		return res, err
+	paths := limits(opts.Paths)
+	var r reversal
+	switch {
+	case opts.To != "":
+		r, err = v.since(ctx, gap, opts.To, paths)
+	case opts.Event != "":
+		r, err = v.alone(ctx, opts.Event, paths)
+	default:
+		r, err = v.newestStanding(ctx, gap, paths)
 	}
-	mine := pathsOf(touched)
-	res.RestoreResult, err = v.apply(ctx, target.Before, ev, func(from Root) ([]string, error) {
-		since, err := v.s.diff(ctx, target.After, from, nil, false)
-		if err != nil {
-			return nil, err
-		}
-		if drift := mine.drift(since); len(drift) > 0 && !force {
-			return nil, &Error{
-				Kind: Drift, Err: errors.New("changed since: " + strings.Join(drift[:min(len(drift), 10)], ", ")),
-				Details: map[string]any{"paths": drift},
-			}
-		}
-		return v.s.touchedPaths(ctx, from, target.Before, mine.has)
-	})
-	return res, err
+	if err != nil {
+		return UndoResult{}, err
+	}
+	return v.reverse(ctx, r, CauseUndo, opts.Force, opts.Preview)
 }
 
-// undoable lists what an undo of ev takes back. The time of a directory alone says
-// that something came and went, and is not worth an undo.
-func (s *Store) undoable(ctx context.Context, ev Event) ([]change, error) {
-	changes, err := s.diff(ctx, ev.Before, ev.After, nil, true)
+func (v *Vault) redoLocked(ctx context.Context, opts *RedoOptions) (UndoResult, error) {
+	gap, err := v.unsettled(ctx, opts.Preview)
+	if err != nil {
+		return UndoResult{}, err
+	}
+	var found *standing
+	err = v.eachStep(ctx, gap, func(s standing) error {
+		switch s.ev.Cause {
+		case CauseRedo:
+			return nil
+		case CauseUndo:
+			found = &s
+			return kv.Stop
+		}
+		worth, err := v.s.worthAnEvent(ctx, s.ev.Before, s.ev.After)
+		if err == nil && worth {
+			err = kv.Stop
+		}
+		return err
+	})
+	if err == nil && found == nil {
+		err = fail(NothingToRedo, "", "")
+	}
+	if err != nil {
+		return UndoResult{}, err
+	}
+	r, err := v.reversalOf(ctx, *found, nil)
+	if err != nil {
+		return UndoResult{}, err
+	}
+	return v.reverse(ctx, r, CauseRedo, opts.Force, opts.Preview)
+}
+
+// unsettled settles the vault, or for a preview gives the event that this would add.
+func (v *Vault) unsettled(ctx context.Context, preview bool) (gap *Event, err error) {
+	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
+		return nil, err
+	}
+	if !preview {
+		return nil, v.settleCommitted(ctx)
+	}
+	if gap, err = v.gap(ctx); gap != nil {
+		gap.Seq, gap.VaultID = v.s.lastEvent.Load()+1, v.id
+	}
+	return gap, err
+}
+
+// limits is what paths come to; nil is everywhere.
+func limits(paths []string) []string {
+	var list []string
+	for _, p := range paths {
+		if p = cleanPath(p); p == "" {
+			return nil
+		}
+		list = append(list, p)
+	}
+	return list
+}
+
+// newestStanding finds the newest event of which something stands, at the paths, that
+// taking it back would change. The undo of what somebody has put back by hand changes
+// nothing, and is no reason to go no further.
+func (v *Vault) newestStanding(ctx context.Context, gap *Event, paths []string) (r reversal, err error) {
+	found := false
+	try := func(s standing) error {
+		if r, err = v.reversalOf(ctx, s, paths); err != nil {
+			return err
+		}
+		r.checked = true
+		p, err := v.plan(ctx, v.rec.Root, r.aim)
+		if found = err == nil && !p.empty(); found {
+			err = kv.Stop
+		}
+		return err
+	}
+	var redone []standing
+	err = v.eachStep(ctx, gap, func(s standing) error {
+		switch s.ev.Cause {
+		case CauseUndo:
+			return nil
+		case CauseRedo:
+			redone = append(redone, s)
+			return nil
+		}
+		return try(s)
+	})
+	// What a redo has done again may not be in the timeline any more. Then the redo
+	// stands for it.
+	for i := 0; i < len(redone) && err == nil && !found; i++ {
+		err = stopped(try(redone[i]))
+	}
+	if err == nil && !found {
+		err = fail(NothingToUndo, "", "")
+	}
+	return r, err
+}
+
+// reversalOf is the reversal of what stands of one event, at the paths.
+func (v *Vault) reversalOf(ctx context.Context, s standing, paths []string) (reversal, error) {
+	r := reversal{aim: aim{to: s.ev.Before, after: s.ev.After}, undone: s.ev, events: 1}
+	if len(paths) == 0 && len(s.gone) == 0 {
+		return r, nil
+	}
+	changes, err := v.s.undoable(ctx, s.ev.Before, s.ev.After)
+	if err != nil {
+		return r, err
+	}
+	r.paths = alongside(paths, changes)
+	r.inside = func(p string) bool { return (len(r.paths) == 0 || within(p, r.paths)) && s.left(p) }
+	return r, nil
+}
+
+// alone is the reversal of one event, whatever has become of it since.
+func (v *Vault) alone(ctx context.Context, idOrSeq string, paths []string) (reversal, error) {
+	ev, err := v.FindEvent(ctx, idOrSeq)
+	if err != nil {
+		return reversal{}, err
+	}
+	return v.reversalOf(ctx, standing{ev: ev}, paths)
+}
+
+// since is the reversal of everything from an event on.
+func (v *Vault) since(ctx context.Context, gap *Event, idOrSeq string, paths []string) (reversal, error) {
+	ev, err := v.FindEvent(ctx, idOrSeq)
+	if err != nil {
+		return reversal{}, err
+	}
+	r := reversal{aim: aim{to: ev.Before, after: v.rec.Root}, undone: ev}
+	if gap != nil {
+		r.newest, r.events = gap.Seq, 1
+	}
+	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
+		return eachEvent(tx, v.id, func(e Event) error {
+			r.newest = max(r.newest, e.Seq)
+			r.events++
+			if e.Seq == ev.Seq {
+				return kv.Stop
+			}
+			return nil
+		})
+	})
+	if err != nil || len(paths) == 0 {
+		return r, err
+	}
+	changes, err := v.s.undoable(ctx, r.to, r.after)
+	r.paths = alongside(paths, changes)
+	r.inside = func(p string) bool { return within(p, r.paths) }
+	return r, err
+}
+
+// reverse takes the events of r back, as an event with the cause.
+func (v *Vault) reverse(ctx context.Context, r reversal, cause string, force, preview bool) (UndoResult, error) {
+	ev := Event{Cause: cause, Undoes: r.undone.Seq, Paths: exact(r.paths)}
+	if r.newest > r.undone.Seq {
+		ev.Through = r.newest
+	}
+	r.force, r.preview, r.checked = force, preview, true
+	res, err := v.become(ctx, ev, r.aim)
+	return UndoResult{RestoreResult: res, Undone: r.undone, Events: r.events}, err
+}
+
+// undoable lists what taking a change from a to b back would change. The time of a
+// directory alone says that something came and went, and is not worth an undo.
+func (s *Store) undoable(ctx context.Context, a, b Root) ([]change, error) {
+	changes, err := s.diff(ctx, a, b, nil, true)
 	return slices.DeleteFunc(changes, func(c change) bool {
 		return c.kind == TimesChanged && c.after.n.isDir()
 	}), err
 }
 
-// newestChange is the newest event that changed something for an undo, and what.
-func (v *Vault) newestChange(ctx context.Context) (Event, []change, error) {
-	for seq := uint64(math.MaxUint64); ; {
-		ev, err := v.newestBefore(ctx, seq)
-		if err != nil {
-			return ev, nil, err
-		}
-		changes, err := v.s.undoable(ctx, ev)
-		if err != nil || len(changes) > 0 {
-			return ev, changes, err
-		}
-		seq = ev.Seq
-	}
-}
-
-// newestBefore is the newest event before seq that changed the root.
-func (v *Vault) newestBefore(ctx context.Context, seq uint64) (newest Event, err error) {
-	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
-		newest = Event{}
-		return eachEventBefore(tx, v.id, seq, func(ev Event) error {
-			if ev.Before.Same(ev.After) {
-				return nil
+// alongside is paths with where moves took what is at them, or brought it from: a file
+// that was moved is taken back at both of its paths or at none.
+func alongside(paths []string, changes []change) []string {
+	all := slices.Clone(paths)
+	for _, p := range paths {
+		for _, c := range changes {
+			if c.kind != Renamed {
+				continue
 			}
-			newest = ev
-			return kv.Stop
-		})
-	})
-	if err == nil && newest.Seq == 0 {
-		err = fail(NothingToUndo, "", "")
+			for _, pair := range [][2]string{{c.path, c.oldPath}, {c.oldPath, c.path}} {
+				switch {
+				case within(pair[0], []string{p}):
+					all = append(all, pair[1])
+				case within(p, []string{pair[0]}):
+					all = append(all, pair[1]+strings.TrimPrefix(p, pair[0]))
+				}
+			}
+		}
 	}
-	return newest, err
+	slices.Sort(all)
+	return slices.Compact(all)
 }
 
 // pathSet is what a list of changes touched: paths before and after, and the

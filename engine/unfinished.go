@@ -29,6 +29,7 @@ type Unfinished struct {
 	checkpoint string
 	pinned     bool
 	out        *Output // nil for a command that a dead process has left
+	runs       bool    // counts among the vault's running; guarded by its commitMu
 }
 
 // unfinishedRecord is the row of an Unfinished. Before has the name that it has in
@@ -44,8 +45,9 @@ type unfinishedRecord struct {
 	Audit    AuditEntry `json:"audit"`
 }
 
-// Begin commits what is pending, keeps the root, and notes that a command begins,
-// all in one transaction. It survives the death of the process, and with a
+// Begin commits what is pending. Then it settles the vault, keeps the root, and notes
+// that a command begins, all in one transaction. What changes from then until End is
+// the command's. It survives the death of the process, and with a
 // checkpoint also a loss of power. End must follow.
 func (v *Vault) Begin(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
 	v.commitMu.Lock()
@@ -68,7 +70,14 @@ func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished
 		cp, keep = v.newCheckpoint(*opts.Checkpoint)
 		u.checkpoint = cp.ID
 	}
-	err := v.commitLocked(ctx, commitRequest{durable: keep != nil, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+	if err := v.commitLocked(ctx, commitRequest{}); err != nil {
+		return nil, err
+	}
+	mode := kv.Relaxed
+	if keep != nil {
+		mode = kv.Durable
+	}
+	err := v.keepPresent(ctx, mode, func(tx kv.Writer, rec *vaultRecord) error {
 		if keep != nil {
 			if err := keep(tx, rec); err != nil {
 				return err
@@ -76,12 +85,30 @@ func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished
 		}
 		u.rec.Before = rec.Root
 		return putJSON(tx, tableUnfinished, u.key(), u.rec)
-	}})
+	})
 	if err != nil {
 		return nil, err
 	}
 	v.s.pin(u.rec.Before)
+	u.run()
 	return u, nil
+}
+
+// run has changes be the command's, until ended. The caller holds commitMu, or is the
+// only one that knows of the vault.
+func (u *Unfinished) run() {
+	if !u.rec.ReadOnly {
+		u.v.running++
+		u.runs = true
+	}
+}
+
+// ended is when the record is gone. The caller holds commitMu.
+func (u *Unfinished) ended() {
+	if u.runs {
+		u.v.running--
+		u.runs = false
+	}
 }
 
 func (u *Unfinished) key() []byte { return rowKey(u.rec.VaultID, u.seq) }
@@ -133,12 +160,16 @@ func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 func (u *Unfinished) record(ctx context.Context, ev Event, audit AuditEntry, over func(tx kv.Writer) error) (Event, error) {
 	u.v.commitMu.Lock()
 	defer u.v.commitMu.Unlock()
-	return u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
+	ev, err := u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
 		if err := over(tx); err != nil {
 			return err
 		}
 		return u.v.putEvent(tx, ev)
 	})
+	if err == nil {
+		u.ended()
+	}
+	return ev, err
 }
 
 // over puts what is pending of the output into the store, and gives what else the
@@ -159,9 +190,14 @@ func (u *Unfinished) over(ctx context.Context) func(tx kv.Writer) error {
 // NotRun adds the entry to the audit and takes the record back, in one transaction,
 // for a command that did not run after all. It has no event.
 func (u *Unfinished) NotRun(ctx context.Context, audit AuditEntry) error {
+	u.v.commitMu.Lock()
+	defer u.v.commitMu.Unlock()
 	defer u.unpin()
 	audit.VaultID = u.rec.VaultID
 	_, err := u.v.s.appendAudit(ctx, audit, u.remove)
+	if err == nil {
+		u.ended()
+	}
 	return wrap(err, "audit", u.v.Name())
 }
 
@@ -195,6 +231,7 @@ func (s *Store) loadUnfinished(tx kv.Reader) error {
 		s.lastUnfinished.Store(max(s.lastUnfinished.Load(), u.seq))
 		if u.v != nil && parseJSON(tableUnfinished, k, value, &u.rec) == nil {
 			s.left = append(s.left, u)
+			u.run()
 		}
 		return nil
 	})

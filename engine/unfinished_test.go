@@ -106,13 +106,16 @@ func checkRecorded(t *testing.T, st *engine.Store, before engine.Root, readOnly 
 	if err != nil {
 		t.Fatal(err)
 	}
+	if n := len(events); n == 0 || events[n-1].Cause != engine.CauseMount {
+		t.Fatalf("what was there before has no event of its own: %+v", events)
+	}
 	if readOnly {
-		if len(events) != 0 {
-			t.Errorf("a command that could change nothing has %d events", len(events))
+		if len(events) != 1 {
+			t.Errorf("a command that could change nothing has %d events", len(events)-1)
 		}
 		return
 	}
-	if len(events) != 2 || events[0].ID != "x" || events[0].Before != before || events[0].After == before {
+	if len(events) != 3 || events[0].ID != "x" || events[0].Before != before || events[0].After == before {
 		t.Errorf("events: %+v", events)
 	}
 	if _, err := v.Undo(ctx, nil); err != nil {

@@ -21,8 +21,10 @@ type Vault struct {
 	// commitMu is held by whoever replaces the root: commits, forks,
 	// checkpoints, restores. It is the first lock to take.
 	commitMu sync.Mutex
-	replaced []Change // what watchers are told when commitMu is given back; guarded by it
-	recorded uint64   // the event added under commitMu, until pruneRecorded; guarded by it
+	replaced []Change     // what watchers are told when commitMu is given back; guarded by it
+	recorded uint64       // the event added under commitMu, until pruneRecorded; guarded by it
+	running  int          // commands that have begun, can change something, and have not ended; guarded by commitMu
+	begun    []*OpenEvent // guarded by commitMu
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably
@@ -55,26 +57,31 @@ type Vault struct {
 
 // vaultRecord is the persistent form of a vault.
 type vaultRecord struct {
-	ID          uint64     `json:"id"`
-	Name        string     `json:"name"`
-	Parent      string     `json:"parent,omitempty"`
-	ForkedFrom  Root       `json:"forked_from"`
-	CreatedAt   time.Time  `json:"created_at"`
-	Root        Root       `json:"root"`
-	NodeMark    uint64     `json:"node_mark"`  // this tree alone refers to nodes above it
-	ChunkMark   uint64     `json:"chunk_mark"` // likewise for chunks, unless they are shared
-	NextIno     uint64     `json:"next_ino"`
-	Count       int64      `json:"count"`
-	Bytes       int64      `json:"bytes"`
-	Checkpoints int        `json:"checkpoints"`
-	Quota       Quota      `json:"quota,omitzero"`
-	Lineage     *lineage   `json:"lineage,omitempty"`   // never modified
-	Retention   *Retention `json:"retention,omitempty"` // never modified; nil is the store's
+	ID          uint64        `json:"id"`
+	Name        string        `json:"name"`
+	Parent      string        `json:"parent,omitempty"`
+	ForkedFrom  Root          `json:"forked_from"`
+	CreatedAt   time.Time     `json:"created_at"`
+	Root        Root          `json:"root"`
+	Noted       Root          `json:"noted,omitzero"`    // the state that the newest event left
+	Session     *MountSession `json:"session,omitempty"` // never modified
+	NodeMark    uint64        `json:"node_mark"`         // this tree alone refers to nodes above it
+	ChunkMark   uint64        `json:"chunk_mark"`        // likewise for chunks, unless they are shared
+	NextIno     uint64        `json:"next_ino"`
+	Count       int64         `json:"count"`
+	Bytes       int64         `json:"bytes"`
+	Checkpoints int           `json:"checkpoints"`
+	Quota       Quota         `json:"quota,omitzero"`
+	Lineage     *lineage      `json:"lineage,omitempty"`   // never modified
+	Retention   *Retention    `json:"retention,omitempty"` // never modified; nil is the store's
 }
 
 func newVault(s *Store, rec vaultRecord) *Vault {
 	if rec.NextIno == 0 {
 		rec.NextIno = inoBase(rec.ID) + 1
+	}
+	if rec.Noted.IsZero() && !rec.Root.IsZero() { // by a version that did not note it
+		rec.Noted, rec.NodeMark, rec.ChunkMark = rec.Root, s.lastNode.Load(), s.lastChunk.Load()
 	}
 	v := &Vault{
 		s: s, id: rec.ID, rec: rec, nextIno: rec.NextIno, count: rec.Count, bytes: rec.Bytes,

@@ -9,37 +9,27 @@ import (
 
 // edit runs fn, which changes a vault, and keeps what it did as one event of the
 // timeline, durably. What a failed fn has changed is kept all the same, because
-// undo must reach it. What began and ended while one command ran belongs to that
-// command's event; anything less may be missing there, and has an event of its own.
+// undo must reach it. What ends while a command runs is part of that command's event.
 //
-// An edit takes no turn: input that comes slowly must not keep commands waiting. So
-// the events of edits at the same time overlap, and undo of one that lost to
-// another is Drift.
+// An edit takes no turn: input that comes slowly must not keep commands waiting. What
+// several have done at the same time is in the event of the one that ends first, or
+// of the command that begins meanwhile; no change is in two events.
 func (o *Owner) edit(ctx context.Context, vault string, command []string, fn func(v *engine.Vault) error) error {
 	v, err := o.vault(ctx, vault)
 	if err != nil {
 		return err
 	}
-	exec := o.execIn(vault)
-	if exec == "" { // what a command has in memory is its event's
+	if o.execIn(vault) == "" { // what a command has in memory is its event's
 		if err := o.flush(ctx, vault); err != nil {
 			return err
 		}
 	}
-	before, err := v.Pin(ctx)
+	ev, err := v.BeginEvent(ctx, engine.Event{Cause: engine.CauseWrite, Command: command})
 	if err != nil {
 		return err
 	}
 	err = fn(v)
-	ctx = context.WithoutCancel(ctx)
-	if exec != "" && o.execIn(vault) == exec {
-		v.Unpin(before)
-		return errors.Join(err, v.Sync(ctx))
-	}
-	rerr := v.RecordChange(ctx, engine.Event{Cause: engine.CauseWrite, Command: command, Before: before})
-	if rerr != nil {
-		v.Unpin(before)
-	}
+	_, rerr := ev.EndIfChanged(context.WithoutCancel(ctx))
 	return errors.Join(err, rerr)
 }
 

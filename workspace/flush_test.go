@@ -2,6 +2,7 @@ package workspace_test
 
 import (
 	"context"
+	"fmt"
 	"os"
 	"path"
 	"path/filepath"
@@ -166,7 +167,8 @@ func TestFlushedBefore(t *testing.T) {
 	want("checkpoint", 1, "b")
 	mkdir(t, w, "/edit")
 	want("edit", 2, "b c edit")
-	inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v"}, workspace.Streams{})
+	event := inV(t, w, workspace.OpLog, workspace.LogRequest{Vault: "v", Limit: 1}, workspace.Streams{})[0]
+	inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v", Event: fmt.Sprint(event.Seq)}, workspace.Streams{})
 	want("undo", 3, "b c d") // the edit alone is taken back
 	src, dest := t.TempDir(), filepath.Join(t.TempDir(), "x")
 	inV(t, w, workspace.OpImport, workspace.ImportRequest{Vault: "v", Source: workspace.Path(src), Dest: "/import"}, workspace.Streams{})
@@ -176,9 +178,9 @@ func TestFlushedBefore(t *testing.T) {
 	if _, err := os.Stat(filepath.Join(dest, "f")); err != nil {
 		t.Errorf("the export: %v", err)
 	}
-	inV(t, w, workspace.OpCheckpointRestore, workspace.CheckpointRequest{Vault: "v", ID: cp.ID}, workspace.Streams{})
+	restored := inV(t, w, workspace.OpCheckpointRestore, workspace.CheckpointRequest{Vault: "v", ID: cp.ID}, workspace.Streams{})
 	want("restore", 6, "b")
-	inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v"}, workspace.Streams{})
+	inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v", Event: fmt.Sprint(restored.Event)}, workspace.Streams{})
 	want("undo of the restore", 7, "b c d e f g h import")
 	d := inV(t, w, workspace.OpDiff, workspace.DiffRequest{Vault: "fork", From: "base"}, workspace.Streams{})
 	if d.Total != 1 || p.count.Load() != 8 {

@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"crypto/rand"
 	"errors"
 	"fmt"
 	"os"
@@ -25,6 +26,7 @@ type mount struct {
 
 // MountInfo describes a mount.
 type MountInfo struct {
+	Session    string    `json:"session"` // its id, which the events of what programs change through it have
 	Vault      string    `json:"vault"`
 	Mountpoint string    `json:"mountpoint"`
 	ReadOnly   bool      `json:"read_only"`
@@ -91,11 +93,12 @@ func (o *Owner) mount(ctx context.Context, vault, point string, how MountHow, im
 		return nil, err
 	}
 	entry := &mount{m: m, info: MountInfo{
-		Vault: vault, Mountpoint: point, ReadOnly: how.ReadOnly, Driver: m.Driver(), Implicit: implicit, Since: time.Now().UTC(), PID: pid(),
+		Session: rand.Text(), Vault: vault, Mountpoint: point, ReadOnly: how.ReadOnly, Driver: m.Driver(), Implicit: implicit, Since: time.Now().UTC(), PID: pid(),
 	}}
 	o.mu.Lock()
 	o.mounts[point] = entry
 	o.mu.Unlock()
+	o.nameSession(v)
 	go func() { // ends with the mount
 		<-m.Done()
 		o.forget(entry)
@@ -148,14 +151,47 @@ func (o *Owner) mountsOf(vault string) []*mount {
 	return list
 }
 
-// forget takes a mount that has ended off the list.
+// forget takes a mount that has ended off the list. What programs have changed through
+// it becomes an event first. Where that cannot be written now, as on a full disk, it
+// becomes one with the next event that can.
 func (o *Owner) forget(m *mount) {
+	if o.mountOn(m.info.Mountpoint) != m {
+		return
+	}
+	v, err := o.vault(context.Background(), m.info.Vault)
+	if err == nil && !m.info.ReadOnly {
+		v.SetMountSession(m.session())
+		_ = v.Settle(context.Background()) // see above
+	}
 	o.mu.Lock()
-	defer o.mu.Unlock()
 	if o.mounts[m.info.Mountpoint] == m {
 		delete(o.mounts, m.info.Mountpoint)
-		o.signal()
 	}
+	o.mu.Unlock()
+	if err == nil {
+		o.nameSession(v)
+	}
+	o.signal()
+}
+
+func (m *mount) session() *engine.MountSession {
+	return &engine.MountSession{ID: m.info.Session, Mountpoint: m.info.Mountpoint}
+}
+
+// nameSession has changes that no event tells of laid to the oldest mount of the vault
+// that somebody chose, or else to the one that was made for commands.
+func (o *Owner) nameSession(v *engine.Vault) {
+	var best *mount
+	for _, m := range o.mountsOf(v.Name()) {
+		if best == nil || best.info.Implicit && !m.info.Implicit || best.info.Implicit == m.info.Implicit && m.info.Since.Before(best.info.Since) {
+			best = m
+		}
+	}
+	if best == nil {
+		v.SetMountSession(nil)
+		return
+	}
+	v.SetMountSession(best.session())
 }
 
 // chosenFor finds the mount that commands use among those that somebody chose: the

@@ -72,16 +72,13 @@ func (o *Owner) importAs(ctx context.Context, vault string, s Streams, command [
 	if err := o.flush(ctx, vault); err != nil {
 		return ImportResult{}, err
 	}
-	before, err := v.Pin(ctx)
+	begun, err := v.BeginEvent(ctx, engine.Event{Cause: engine.CauseImport, Command: command})
 	if err != nil {
 		return ImportResult{}, err
 	}
 	rep, err := fn(v)
-	ev, rerr := v.Record(context.WithoutCancel(ctx), engine.Event{Cause: engine.CauseImport, Command: command, Before: before})
-	switch {
-	case rerr != nil:
-		v.Unpin(before)
-	case note != nil:
+	ev, rerr := begun.End(context.WithoutCancel(ctx))
+	if rerr == nil && note != nil {
 		rerr = note(v, ev, err)
 	}
 	res := ImportResult{Report: rep, Event: ev.Seq}

@@ -121,7 +121,11 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	if err != nil {
 		return nil, errors.Join(err, db.Close())
 	}
-	if err := w.recordLost(context.Background(), store); err != nil {
+	err = w.recordLost(context.Background(), store)
+	if err == nil {
+		err = settleAll(context.Background(), store)
+	}
+	if err != nil {
 		return nil, errors.Join(err, store.Close())
 	}
 	o := &Owner{
@@ -195,7 +199,19 @@ func (o *Owner) release() error {
 		return nil
 	}
 	delete(o.w.owners, o.path)
-	return o.store.Close()
+	return errors.Join(settleAll(context.Background(), o.store), o.store.Close())
+}
+
+// settleAll gives what changed in the vaults of a store without an event an event: when
+// the store is opened, what an owner left that died. Where that cannot be written now,
+// or what is damaged is in the way, it waits for the next one.
+func settleAll(ctx context.Context, store *engine.Store) error {
+	err := store.Settle(ctx)
+	switch kindOf(err) {
+	case engine.NoSpace, engine.Corrupt, engine.ReadOnly:
+		return nil
+	}
+	return err
 }
 
 // vault opens a vault of the store.

@@ -57,7 +57,8 @@ func commands() []commandDef {
 		{"log", "", groupHistory, "List what was done in a vault, or to one path, newest first.", func() any { return &logCmd{} }},
 		{"checkout", "", groupHistory, "Bring one path back from another state.", func() any { return &checkoutCmd{} }},
 		{"blame-exec", "", groupHistory, "Tell which command last touched a path.", func() any { return &blameCmd{} }},
-		{"undo", "", groupHistory, "Take back the newest change: an exec, a write, an import, a restore or an undo.", func() any { return &undoCmd{} }},
+		{"undo", "", groupHistory, "Take back the newest change that stands, or the event that a flag names.", func() any { return &undoCmd{} }},
+		{"redo", "", groupHistory, "Take back the newest undo, if nothing came after it.", func() any { return &redoCmd{} }},
 
 		{"proxy", "", groupRun, "Run commands under policy, checkpoint and report.", func() any { return &proxyCmds{} }},
 		{"exec", "", groupRun, "Run a command in a vault: short for 'proxy exec'.", func() any { return &execCmd{} }},

@@ -86,7 +86,7 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		if _, ok := f.Details["drift"]; ok {
 			return "overwrite what changed there with --force, or bring back only other paths"
 		}
-		return "take it back all the same with: avfs undo --force"
+		return "look with --preview, and go on all the same with --force"
 	case engine.Interrupted:
 		if _, ok := f.Details["event"]; ok {
 			return "take back what was done until now with: avfs undo"

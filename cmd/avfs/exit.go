@@ -71,6 +71,7 @@ var exitByKind = map[engine.Kind]int{
 	engine.CheckpointNotFound:  exitNotFound,
 	engine.EventNotFound:       exitNotFound,
 	engine.NothingToUndo:       exitNotFound,
+	engine.NothingToRedo:       exitNotFound,
 	engine.NoAttribute:         exitNotFound,
 	workspace.NotMounted:       exitNotFound,
 	workspace.SessionNotFound:  exitNotFound,

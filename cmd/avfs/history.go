@@ -4,7 +4,6 @@ import (
 	"fmt"
 	"io"
 	"strconv"
-	"strings"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/workspace"
@@ -91,38 +90,18 @@ func (c *checkpointDeleteCmd) run(a *app) error {
 }
 
 type checkpointRestoreCmd struct {
-	ID    string           `arg:"" help:"Id or name of the checkpoint."`
-	Paths []workspace.Path `arg:"" optional:"" name:"path" help:"Restore only these and what is below them."`
+	ID      string           `arg:"" help:"Id or name of the checkpoint."`
+	Paths   []workspace.Path `arg:"" optional:"" name:"path" help:"Restore only these and what is below them."`
+	Preview bool             `help:"Only tell what would change, and what of it nothing has recorded yet."`
 }
 
 func (c *checkpointRestoreCmd) run(a *app) error {
-	req := workspace.CheckpointRequest{ID: c.ID, Paths: c.Paths}
+	req := workspace.CheckpointRequest{ID: c.ID, Paths: c.Paths, Preview: c.Preview}
 	res, err := call(a, workspace.OpCheckpointRestore, onCheckpoint(req), workspace.Streams{})
 	if err != nil {
 		return err
 	}
-	return a.print(res, func(w io.Writer) { describeRestore(w, "restored "+safe(c.ID), res) })
-}
-
-func describeRestore(w io.Writer, what string, res engine.RestoreResult) {
-	if res.Changed == 0 {
-		fmt.Fprintf(w, "%s: nothing differs\n", what)
-		return
-	}
-	fmt.Fprintf(w, "%s: %d changed\n", what, res.Changed)
-	changeLines(w, res.Changes, shownChanges, res.Changed)
-	if res.UndoCheckpoint != "" {
-		fmt.Fprintf(w, "the state before is checkpoint %s\n", res.UndoCheckpoint)
-	}
-}
-
-// shownChanges is how many changes a summary lists.
-const shownChanges = 20
-
-// eventDoc is an event as the log prints it.
-type eventDoc struct {
-	engine.Event
-	Changed bool `json:"changed"` // before and after are not the same state
+	return a.print(res, func(w io.Writer) { describeRestore(w, "restored", safe(c.ID), res) })
 }
 
 type logCmd struct {
@@ -138,45 +117,5 @@ func (c *logCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	docs := make([]eventDoc, len(events))
-	for i, ev := range events {
-		docs[i] = eventDoc{ev, !ev.Before.Same(ev.After)}
-	}
-	return a.print(docs, func(w io.Writer) {
-		rows := [][]string{{"SEQ", "TIME", "CAUSE", "CHANGED", "COMMAND"}}
-		for _, ev := range docs {
-			changed := "no"
-			if ev.Changed {
-				changed = "yes"
-			}
-			what := safe(strings.Join(ev.Command, " "))
-			if ev.Undoes != 0 {
-				what = fmt.Sprintf("of %d", ev.Undoes)
-			} else if ev.Source != "" {
-				what = "from " + ev.Source
-			} else if what == "" {
-				what = safe(ev.ID)
-			}
-			rows = append(rows, []string{strconv.FormatUint(ev.Seq, 10), clock(ev.At), ev.Cause, changed, what})
-		}
-		table(w, rows)
-	})
-}
-
-type undoCmd struct {
-	Force bool `short:"f" help:"Go on although the same files changed since."`
-}
-
-func (c *undoCmd) run(a *app) error {
-	res, err := call(a, workspace.OpUndo, func(v string) workspace.UndoRequest { return workspace.UndoRequest{Vault: v, Force: c.Force} }, workspace.Streams{})
-	if err != nil {
-		return err
-	}
-	return a.print(res, func(w io.Writer) {
-		what := fmt.Sprintf("undone %s %d", res.Undone.Cause, res.Undone.Seq)
-		if len(res.Undone.Command) > 0 {
-			what += " (" + safe(strings.Join(res.Undone.Command, " ")) + ")"
-		}
-		describeRestore(w, what, res.RestoreResult)
-	})
+	return a.print(events, func(w io.Writer) { logLines(w, events) })
 }

@@ -86,10 +86,11 @@ func leaves() []leaf {
 		prints[engine.Checkpoint]("checkpoint delete", "avfs checkpoint delete before"),
 		prints[engine.Checkpoint]("checkpoint info", "avfs checkpoint info before"),
 		prints[diffDoc]("diff", "avfs diff -u before now src"),
-		printsEither[[]eventDoc, []pathEventDoc]("log", "avfs log -n 20 src/main.go"),
+		printsEither[[]engine.LogEntry, []pathEventDoc]("log", "avfs log -n 20 src/main.go"),
 		prints[engine.RestoreResult]("checkout", "avfs checkout 'src/main.go@10m ago'"),
 		prints[blameDoc]("blame-exec", "avfs blame-exec src/main.go"),
 		prints[engine.UndoResult]("undo", "avfs undo"),
+		prints[engine.UndoResult]("redo", "avfs redo"),
 
 		prints[proxy.Fanout]("fanout", "avfs fanout 4 --keep first-success -- make test"),
 		printsEither[proxy.Envelope, []proxy.Envelope]("exec", "avfs exec -- go test ./..."),

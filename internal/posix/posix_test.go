@@ -18,7 +18,7 @@ import (
 // neverOnMount are the kinds that no file system operation returns, or that have
 // no better number than EIO.
 var neverOnMount = map[engine.Kind]bool{
-	engine.Corrupt: true, engine.Closed: true, engine.NothingToUndo: true, engine.Drift: true,
+	engine.Corrupt: true, engine.Closed: true, engine.NothingToUndo: true, engine.NothingToRedo: true, engine.Drift: true,
 	engine.NotStore: true, engine.Internal: true,
 }
 

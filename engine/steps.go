@@ -1,0 +1,150 @@
+package engine
+
+import (
+	"context"
+	"math"
+
+	"github.com/agentvfs/avfs/engine/kv"
+)
+
+// takenBack is what an undo or a redo in force has taken back: the events from one to
+// another, all of them or, with paths, what they did there, without what has been done
+// again since.
+type takenBack struct {
+	from, through uint64
+	paths, except []string
+}
+
+func (t *takenBack) has(seq uint64) bool { return t.from <= seq && seq <= t.through }
+
+func (t *takenBack) whole() bool { return len(t.paths) == 0 && len(t.except) == 0 }
+
+// covers reports whether what was done at a path is taken back.
+func (t *takenBack) covers(p string) bool {
+	return (len(t.paths) == 0 || within(p, t.paths)) && (len(t.except) == 0 || !within(p, t.except))
+}
+
+// standing is an event with what newer events have taken back of it.
+type standing struct {
+	ev    Event
+	gone  []takenBack // parts of it
+	whole bool        // all of it
+}
+
+// left reports whether what the event did at a path stands.
+func (s *standing) left(p string) bool {
+	for i := range s.gone {
+		if s.gone[i].covers(p) {
+			return false
+		}
+	}
+	return true
+}
+
+// stepper follows a timeline from its newest event to its oldest. An undo takes back
+// the events that it names, and a redo an undo, so that what that had taken back
+// stands again. One that is itself taken back counts for nothing.
+type stepper struct{ gone []takenBack }
+
+func (p *stepper) next(ev Event) standing {
+	s := standing{ev: ev}
+	for _, t := range p.gone {
+		if !t.has(ev.Seq) {
+			continue
+		}
+		if t.whole() {
+			s.whole = true
+			return s
+		}
+		s.gone = append(s.gone, t)
+	}
+	if ev.Undoes != 0 {
+		t := takenBack{from: ev.Undoes, through: max(ev.Undoes, ev.Through), paths: texts(ev.Paths)}
+		for _, part := range s.gone {
+			t.except = append(t.except, part.paths...)
+		}
+		p.gone = append(p.gone, t)
+	}
+	return s
+}
+
+// texts turns paths into strings.
+func texts(paths []Path) []string {
+	var list []string
+	for _, p := range paths {
+		list = append(list, string(p))
+	}
+	return list
+}
+
+// exact turns strings into paths.
+func exact(paths []string) []Path {
+	var list []Path
+	for _, p := range paths {
+		list = append(list, Path(p))
+	}
+	return list
+}
+
+// stepsBatch is how many events one transaction reads.
+const stepsBatch = 32
+
+// eachStep calls fn for what stands of the events of a vault, newest first, beginning
+// with gap, if that is not nil. kv.Stop from fn ends it. fn may read the store. The
+// caller holds commitMu.
+func (v *Vault) eachStep(ctx context.Context, gap *Event, fn func(standing) error) error {
+	var p stepper
+	if gap != nil {
+		if err := fn(p.next(*gap)); err != nil {
+			return stopped(err)
+		}
+	}
+	for before := uint64(math.MaxUint64); before > 1; {
+		var batch []Event
+		err := v.s.kv.View(ctx, func(tx kv.Reader) error {
+			batch = batch[:0]
+			return eachEventBefore(tx, v.id, before, func(ev Event) error {
+				batch = append(batch, ev)
+				if len(batch) == stepsBatch {
+					return kv.Stop
+				}
+				return nil
+			})
+		})
+		if err != nil || len(batch) == 0 {
+			return err
+		}
+		for _, ev := range batch {
+			before = ev.Seq
+			s := p.next(ev)
+			if s.whole || ev.Before.Same(ev.After) {
+				continue
+			}
+			if err := fn(s); err != nil {
+				return stopped(err)
+			}
+		}
+	}
+	return nil
+}
+
+// LogEntry is an event with what it comes to now.
+type LogEntry struct {
+	Event
+	Changed bool `json:"changed"` // before and after are not the same state
+	Undone  bool `json:"undone"`  // it is taken back, and not done again
+}
+
+// Log lists the newest events, newest first; limit 0 lists all.
+func (v *Vault) Log(ctx context.Context, limit int) ([]LogEntry, error) {
+	events, err := v.Timeline(ctx, limit)
+	if err != nil {
+		return nil, err
+	}
+	list := make([]LogEntry, len(events))
+	var p stepper
+	for i, ev := range events {
+		list[i] = LogEntry{Event: ev, Changed: !ev.Before.Same(ev.After), Undone: p.next(ev).whole}
+	}
+	return list, nil
+}
