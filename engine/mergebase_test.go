@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"fmt"
 	"testing"
 
 	"github.com/agentvfs/avfs/engine"
@@ -81,8 +82,12 @@ func TestMergeAfterUndo(t *testing.T) {
 	for _, back := range []func() error{
 		func() error { _, err := dst.Undo(ctx, nil); return err },
 		func() error { // beside another change, so that the undo is one of paths
+			events, err := dst.Timeline(ctx, 1)
+			if err != nil {
+				return err
+			}
 			play(t, dst, "w other 1")
-			_, err := dst.Undo(ctx, nil)
+			_, err = dst.Undo(ctx, &engine.UndoOptions{Event: fmt.Sprint(events[0].Seq)})
 			return err
 		},
 		func() error { _, err := dst.Restore(ctx, cp.Root, nil); return err },
