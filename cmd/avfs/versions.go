@@ -110,7 +110,7 @@ func (c *checkoutCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(res, func(w io.Writer) { describeRestore(w, "checked out "+safe(string(c.Path)), res) })
+	return a.print(res, func(w io.Writer) { describeRestore(w, "checked out", safe(string(c.Path)), res) })
 }
 
 type blameCmd struct {
