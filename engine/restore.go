@@ -117,8 +117,32 @@ func (v *Vault) plan(ctx context.Context, from Root, a aim) (p plan, err error) 
 	for _, path := range p.paths {
 		needed.paths[path] = true
 	}
-	p.drift = needed.drift(since)
+	if err != nil {
+		return p, err
+	}
+	p.drift, err = v.s.realDrift(ctx, from, a.to, needed.drift(since))
 	return p, err
+}
+
+// realDrift leaves out directories that are in both states alike: that one of them was
+// made since, such as by an undo of what was in it, is in nobody's way.
+func (s *Store) realDrift(ctx context.Context, from, to Root, paths []string) ([]string, error) {
+	var list []string
+	a, b := view{src: s.nodes, root: from.ref}, view{src: s.nodes, root: to.ref}
+	for _, p := range paths {
+		x, err := a.spot(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		y, err := b.spot(ctx, p)
+		if err != nil {
+			return nil, err
+		}
+		if x.n == nil || y.n == nil || !x.n.isDir() || x.n.mode != y.n.mode || x.n.uid != y.n.uid || x.n.gid != y.n.gid {
+			list = append(list, p)
+		}
+	}
+	return list, nil
 }
 
 // planWhole plans the switch to a whole state.

@@ -167,7 +167,7 @@ func (v *Vault) newestStanding(ctx context.Context, gap *Event, paths []string) 
 		}
 		r.checked = true
 		p, err := v.plan(ctx, v.rec.Root, r.aim)
-		if found = err == nil && !p.empty(); found {
+		if found = err == nil && !p.empty() && (s.ev.Undoes == 0 || len(p.drift) == 0); found {
 			err = kv.Stop
 		}
 		return err
@@ -184,7 +184,7 @@ func (v *Vault) newestStanding(ctx context.Context, gap *Event, paths []string) 
 		return try(s)
 	})
 	// What a redo has done again may not be in the timeline any more. Then the redo
-	// stands for it.
+	// stands for it, as long as what it did is still there.
 	for i := 0; i < len(redone) && err == nil && !found; i++ {
 		err = stopped(try(redone[i]))
 	}
