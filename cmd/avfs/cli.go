@@ -59,6 +59,7 @@ func commands() []commandDef {
 		{"blame-exec", "", groupHistory, "Tell which command last touched a path.", func() any { return &blameCmd{} }},
 		{"undo", "", groupHistory, "Take back the newest change that stands, or the event that a flag names.", func() any { return &undoCmd{} }},
 		{"redo", "", groupHistory, "Take back the newest undo, if nothing came after it.", func() any { return &redoCmd{} }},
+		{"revert", "", groupHistory, "Take back one event alone, whatever came after it.", func() any { return &revertCmd{} }},
 
 		{"proxy", "", groupRun, "Run commands under policy, checkpoint and report.", func() any { return &proxyCmds{} }},
 		{"exec", "", groupRun, "Run a command in a vault: short for 'proxy exec'.", func() any { return &execCmd{} }},

@@ -91,6 +91,7 @@ func leaves() []leaf {
 		prints[blameDoc]("blame-exec", "avfs blame-exec src/main.go"),
 		prints[engine.UndoResult]("undo", "avfs undo"),
 		prints[engine.UndoResult]("redo", "avfs redo"),
+		prints[engine.UndoResult]("revert", "avfs revert 12 src/main.go --preview"),
 
 		prints[proxy.Fanout]("fanout", "avfs fanout 4 --keep first-success -- make test"),
 		printsEither[proxy.Envelope, []proxy.Envelope]("exec", "avfs exec -- go test ./..."),

@@ -12,23 +12,49 @@ import (
 
 type undoCmd struct {
 	Paths   []workspace.Path `arg:"" optional:"" name:"path" help:"Take back only what was changed at these and below them: by the newest event that changed something there, or by those that a flag names."`
-	To      string           `help:"Take back everything since and including this event: an exec's id, or a number of the log." placeholder:"EXEC|SEQ"`
-	Event   string           `help:"Take back this event alone, whatever came after it." placeholder:"EXEC|SEQ"`
+	To      *string          `help:"Take back everything since and including this event: an exec's id, or a number of the log." placeholder:"EXEC|SEQ"`
+	Event   *string          `help:"Take back this event alone, whatever came after it." placeholder:"EXEC|SEQ"`
 	Preview bool             `help:"Only tell what would change, and which of the files have changed since."`
 	Force   bool             `short:"f" help:"Go on although the same files changed since."`
 }
 
 func (c *undoCmd) run(a *app) error {
-	if c.To != "" && c.Event != "" {
+	req := workspace.UndoRequest{Paths: c.Paths, Force: c.Force, Preview: c.Preview}
+	switch {
+	case c.To != nil && c.Event != nil:
 		return usageError("--to takes back everything since an event, --event one alone: give one of them")
+	case c.To != nil:
+		req.To = *c.To
+	case c.Event != nil:
+		req.Event = *c.Event
 	}
-	res, err := call(a, workspace.OpUndo, func(v string) workspace.UndoRequest {
-		return workspace.UndoRequest{Vault: v, To: c.To, Event: c.Event, Paths: c.Paths, Force: c.Force, Preview: c.Preview}
-	}, workspace.Streams{})
+	if req.To == "" && req.Event == "" && (c.To != nil || c.Event != nil) { // which is no word for the newest
+		return usageError("--to and --event need an exec's id or a number of the log")
+	}
+	return a.takeBack("undone", req)
+}
+
+// takeBack asks for an undo and prints what it did, in the words of done.
+func (a *app) takeBack(done string, req workspace.UndoRequest) error {
+	res, err := call(a, workspace.OpUndo, func(v string) workspace.UndoRequest { req.Vault = v; return req }, workspace.Streams{})
 	if err != nil {
 		return err
 	}
-	return a.print(res, func(w io.Writer) { describeUndo(w, "undone", res) })
+	return a.print(res, func(w io.Writer) { describeUndo(w, done, res) })
+}
+
+type revertCmd struct {
+	Event   string           `arg:"" name:"exec|seq" help:"The event to take back: an exec's id, or a number of the log."`
+	Paths   []workspace.Path `arg:"" optional:"" name:"path" help:"Take back only what it changed at these and below them."`
+	Preview bool             `help:"Only tell what would change, and which of the files have changed since."`
+	Force   bool             `short:"f" help:"Go on although the same files changed since."`
+}
+
+func (c *revertCmd) run(a *app) error {
+	if c.Event == "" { // which an undo would take for the newest
+		return usageError("revert needs an exec's id or a number of the log")
+	}
+	return a.takeBack("reverted", workspace.UndoRequest{Event: c.Event, Paths: c.Paths, Force: c.Force, Preview: c.Preview})
 }
 
 type redoCmd struct {
