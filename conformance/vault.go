@@ -86,6 +86,8 @@ var vaultTests = []vaultTest{
 	{"DiskTaken", "what cannot be saved is told to who wrote it and waits; all else goes on", (*vaultSuite).testDiskTaken},
 	{"Appends", "agents append to logs all day; each line must cost a line, not a log", (*vaultSuite).testAppends},
 	{"Import", "forty copies of one source tree are one source tree", (*vaultSuite).testImport},
+	{"Checkpoints", "a checkpoint after every step must cost next to nothing, or nobody saves one", (*vaultSuite).testCheckpoints},
+	{"Forks", "forty agents work on forks of one tree, which must not be forty trees", (*vaultSuite).testForks},
 	{"Large", "a file larger than the memory must pass through it", (*vaultSuite).testLarge},
 	{"Merge", "an agent's work comes home while others work on, and loses nothing", (*vaultSuite).testMerge},
 	{"MergeRefused", "a merge that cannot be made whole must not be made by half", (*vaultSuite).testMergeRefused},

@@ -89,14 +89,14 @@ func (c *costVault) measure(t *testing.T, fn func() error) cost {
 	return cost{after.reads - before.reads, after.updates - before.updates, after.puts - before.puts, after.bytes - before.bytes}
 }
 
-// touch changes every nth file, count of them.
-func (c *costVault) touch(t *testing.T, files, count int) {
+// touch changes every nth file, count of them, to texts that begin with word.
+func (c *costVault) touch(t *testing.T, files, count int, word string) {
 	t.Helper()
 	ctx := context.Background()
 	for i := range count {
 		n := i * (files / count)
 		name := fmt.Sprintf("dir%06d/file%02d.go", n/100, n%100)
-		if _, err := c.v.WriteFile(ctx, name, strings.NewReader(fmt.Sprint("changed", i)), nil); err != nil {
+		if _, err := c.v.WriteFile(ctx, name, strings.NewReader(fmt.Sprint(word, i)), nil); err != nil {
 			t.Fatal(err)
 		}
 	}
@@ -154,7 +154,7 @@ func TestDiffCost(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		c.touch(t, n, differ)
+		c.touch(t, n, differ, "changed")
 		now, err := c.v.Pin(ctx)
 		if err != nil {
 			t.Fatal(err)
@@ -182,7 +182,7 @@ func TestDiffCost(t *testing.T) {
 			t.Errorf("%d files: restore needs %v, more than %d node reads", n, restore, limit)
 		}
 		part := c.measure(t, func() error {
-			c.touch(t, n, 2)
+			c.touch(t, n, 2, "changed")
 			_, err := c.v.Restore(ctx, cp.Root, &engine.RestoreOptions{Paths: []string{"dir000000"}})
 			return err
 		})

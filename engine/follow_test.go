@@ -190,7 +190,7 @@ func TestFollowCost(t *testing.T) {
 	if err != nil {
 		t.Fatal(err)
 	}
-	c.touch(t, 20_000, 10_000)
+	c.touch(t, 20_000, 10_000, "changed")
 	b, err := c.v.Pin(ctx)
 	if err != nil {
 		t.Fatal(err)
