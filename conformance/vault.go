@@ -92,6 +92,7 @@ var vaultTests = []vaultTest{
 	{"Merge", "an agent's work comes home while others work on, and loses nothing", (*vaultSuite).testMerge},
 	{"MergeRefused", "a merge that cannot be made whole must not be made by half", (*vaultSuite).testMergeRefused},
 	{"MergeKilled", "a merge that is cut short has happened or not", (*vaultSuite).testMergeKilled},
+	{"History", "whatever was forked, merged, restored, undone, redone and collected, no state that is kept may lose a byte", (*vaultSuite).testHistory},
 	{"Kill", "after a kill the store opens by itself and holds what was synced", (*vaultSuite).testKill},
 }
 
