@@ -398,4 +398,3 @@ func (r *historyRun) prune(ctx context.Context, t *told) {
 		r.fatalf("there are %d events, pruning kept %d", len(t.events), rep.KeptEvents)
 	}
 }
-
