@@ -45,7 +45,7 @@ func (a *app) printJSON(doc any) error {
 
 // warn writes a line for people to standard error.
 func (a *app) warn(format string, args ...any) {
-	fmt.Fprintf(a.stderr, "avfs: "+format+"\n", args...)
+	fmt.Fprintln(a.stderr, "avfs: "+safeLines(fmt.Sprintf(format, args...)))
 }
 
 // note writes a line that --quiet and --json leave out.
@@ -100,6 +100,16 @@ func safe(s string) string {
 	}
 	q := strconv.Quote(s)
 	return q[1 : len(q)-1]
+}
+
+// safeLines is safe for a message that may be several lines or have a name with a line
+// break in it: no line but the first begins where a message does.
+func safeLines(s string) string {
+	lines := strings.Split(s, "\n")
+	for i, line := range lines {
+		lines[i] = safe(line)
+	}
+	return strings.Join(lines, "\n  ")
 }
 
 func unprintable(r rune) bool { return r < ' ' || r >= 0x7f && r < 0xa0 || r == '\uFFFD' }

@@ -220,6 +220,7 @@ func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
 	s, err := jsonschema.ForType(t, &jsonschema.ForOptions{TypeSchemas: map[reflect.Type]*jsonschema.Schema{
 		reflect.TypeFor[workspace.Fault](): faultSchema(),
 		reflect.TypeFor[engine.Root]():     {Type: "string", Description: "a state of a vault"},
+		reflect.TypeFor[engine.Path]():     pathSchema(),
 		reflect.TypeFor[time.Time]():       {Type: "string", Format: "date-time"},
 	}})
 	if err != nil {
@@ -227,6 +228,17 @@ func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
 	}
 	extensible(s)
 	return s, nil
+}
+
+// pathSchema describes a path that stands for itself, such as in a list.
+func pathSchema() *jsonschema.Schema {
+	return &jsonschema.Schema{
+		Description: "a path, with its exact bytes in base64 where it is not UTF-8",
+		AnyOf: []*jsonschema.Schema{
+			{Type: "string"},
+			{Type: "object", Required: []string{"b64"}, Properties: map[string]*jsonschema.Schema{"b64": {Type: "string"}}},
+		},
+	}
 }
 
 // faultSchema describes an error of avfs.
