@@ -56,7 +56,7 @@ func (s *Store) forkFrom(ctx context.Context, v *Vault, p forkPoint, dst string)
 	rec := vaultRecord{
 		Name: dst, Parent: pinned.Name, ForkedFrom: p.root, CreatedAt: s.opts.Clock().UTC(), Root: p.root, Noted: p.root,
 		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: p.files, Bytes: p.bytes,
-		Quota: pinned.Quota, Retention: pinned.Retention, Lineage: lineageOf(pinned).forked(pinned, p.root, p.at),
+		Quota: pinned.Quota, Retention: pinned.Retention, Lineage: lineageOf(pinned).forked(pinned, p.root, p.at, s.lastNode.Load()+1),
 	}
 	fork, err := s.addVault(rec, func(f *Vault) error {
 		e := f.entry(ctx, AuditVaultFork)

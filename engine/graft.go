@@ -11,13 +11,17 @@ import (
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// graft makes some paths what they are in the state to, and keeps the rest, as rewrite
-// does.
-func (v *Vault) graft(ctx context.Context, to Root, paths []string, h *history) error {
-	g := newGrafter(v, to)
+// graft makes some paths what they are in the state that a aims at, and keeps the rest, as
+// rewrite does.
+func (v *Vault) graft(ctx context.Context, a aim, paths []string, h *history) error {
+	g := newGrafter(v, a.to)
 	return v.rewrite(ctx, rewriting{
 		edit: func() error { return g.run(ctx, paths) }, history: h,
-		note: func(rec *vaultRecord) { rec.Lineage = rec.Lineage.undone(h.ev) },
+		note: func(rec *vaultRecord) {
+			if a.checked && len(h.ev.Paths) == 0 {
+				rec.Lineage = rec.Lineage.reversed(a.to, a.after, rec.Root)
+			}
+		},
 	})
 }
 

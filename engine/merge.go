@@ -183,7 +183,7 @@ func (v *Vault) applyMerge(ctx context.Context, m *merger, res MergeResult, src 
 			note: func(rec *vaultRecord) {
 				if len(m.opts.Paths) == 0 {
 					rec.Lineage = lineageOf(*rec).merged(mergeRecord{
-						Vault: src.ID, Root: src.Root, At: h.ev.At, Seq: h.ev.Seq, Since: rec.Root.ref.ID,
+						Vault: src.ID, Root: src.Root, At: h.ev.At, presence: presence{Seq: h.ev.Seq, Since: rec.Root.ref.ID},
 					}, useful)
 				}
 			},

@@ -30,10 +30,7 @@ type mergeRecord struct {
 	Vault uint64    `json:"vault"`
 	Root  Root      `json:"root"`
 	At    time.Time `json:"at"`
-	Seq   uint64    `json:"seq"` // of its event; records of all vaults are ordered by it
-	// Since is the oldest node that the root of a state of this vault can have that
-	// includes the merge. A restore of an older state takes the merge back.
-	Since uint64 `json:"since"`
+	presence
 }
 
 // Bounds of a lineage. Vaults that are further away than so many forks have no common
@@ -72,44 +69,81 @@ func (l *lineage) roots(fn func(Root)) {
 }
 
 // forked is the lineage of a fork that begins with the state root of the vault rec,
-// which was its state at that time.
-func (l *lineage) forked(rec vaultRecord, root Root, at time.Time) *lineage {
-	fork := *l.including(root)
+// which was its state at that time; next is the first node that comes after. Where that is
+// a past state, an import whose host agrees with a newer one is none of the fork's: to
+// apply from there would take back on the host what the fork never had.
+func (l *lineage) forked(rec vaultRecord, root Root, at time.Time, next uint64) *lineage {
+	fork := *l.without(func(p presence) bool { return !p.in(root) })
+	if root != rec.Root {
+		fork.Origins = slices.DeleteFunc(fork.Origins, func(o HostOrigin) bool { return o.Root.ref.ID > root.ref.ID })
+	}
+	fork = *fork.turned(next, func(presence) bool { return true })
 	own := append([]ancestor{{Vault: rec.ID, Root: root, At: at}}, l.Ancestors...)
 	fork.Ancestors = own[:min(len(own), maxAncestors)]
 	return &fork
 }
 
-// including is the lineage without the merges and imports that the state root of the
-// same vault does not include.
-func (l *lineage) including(root Root) *lineage {
-	return l.without(func(_, since uint64) bool { return since > root.ref.ID })
+// switched is the lineage of a vault that becomes the state to, whose next own nodes
+// begin at next.
+func (l *lineage) switched(to Root, next uint64) *lineage {
+	return l.turned(next, func(p presence) bool { return p.in(to) })
 }
 
-// undone is the lineage without the merges and imports that the event ev takes back. What
-// was taken back at some paths only is decided, and does not come again.
-func (l *lineage) undone(ev Event) *lineage {
-	return l.without(func(seq, _ uint64) bool {
-		return ev.Undoes != 0 && len(ev.Paths) == 0 && ev.Undoes <= seq && seq <= max(ev.Undoes, ev.Through)
+// reversed is the lineage of a vault whose state root has taken back, everywhere, what led
+// from the state to to the state after. What was taken back at some paths only is
+// decided, and does not come again.
+func (l *lineage) reversed(to, after, root Root) *lineage {
+	return l.turned(root.ref.ID, func(p presence) bool {
+		if p.in(to) != p.in(after) {
+			return p.in(to)
+		}
+		return p.now()
 	})
 }
 
-func (l *lineage) without(drop func(seq, since uint64) bool) *lineage {
+// turned is the lineage of a vault whose states from the node on have the merges and
+// imports of which has says so.
+func (l *lineage) turned(node uint64, has func(presence) bool) *lineage {
+	if l == nil {
+		return nil
+	}
+	turned := lineage{Ancestors: l.Ancestors, Merges: slices.Clone(l.Merges), Origins: slices.Clone(l.Origins)}
+	for i := range turned.Merges {
+		m := &turned.Merges[i]
+		m.presence = m.from(node, has(m.presence))
+	}
+	for i := range turned.Origins {
+		o := &turned.Origins[i]
+		o.presence = o.from(node, has(o.presence))
+	}
+	return &turned
+}
+
+// without is the lineage without the merges and imports of which drop says so.
+func (l *lineage) without(drop func(presence) bool) *lineage {
 	if l == nil {
 		return nil
 	}
 	rest := lineage{Ancestors: l.Ancestors}
-	rest.Merges = slices.DeleteFunc(slices.Clone(l.Merges), func(m mergeRecord) bool { return drop(m.Seq, m.Since) })
-	rest.Origins = slices.DeleteFunc(slices.Clone(l.Origins), func(o HostOrigin) bool { return drop(o.Seq, o.Since) })
+	rest.Merges = slices.DeleteFunc(slices.Clone(l.Merges), func(m mergeRecord) bool { return drop(m.presence) })
+	rest.Origins = slices.DeleteFunc(slices.Clone(l.Origins), func(o HostOrigin) bool { return drop(o.presence) })
 	return &rest
 }
 
-// merged is the lineage with one more merge. useful says which vaults a merge may
-// still be asked for.
+// merges lists the merges that the vault's state has.
+func (r vaultRecord) merges() []mergeRecord {
+	return slices.DeleteFunc(slices.Clone(lineageOf(r).Merges), func(m mergeRecord) bool { return !m.in(r.Root) })
+}
+
+// merged is the lineage with one more merge, after which no redo brings back another.
+// useful says which vaults a merge may still be asked for.
 func (l *lineage) merged(m mergeRecord, useful map[uint64]bool) *lineage {
 	var list []mergeRecord
 	of := map[uint64]int{m.Vault: 1}
 	for _, old := range slices.Backward(l.Merges) {
+		if !old.now() {
+			continue
+		}
 		if of[old.Vault]++; useful[old.Vault] && of[old.Vault] <= maxMergesOfVault && len(list) < maxMergesOfRecord-1 {
 			list = append(list, old)
 		}
@@ -143,7 +177,7 @@ var errNoAncestor = errors.New("the vaults have no common ancestor: neither is a
 func mergeBase(src, dst vaultRecord) (Root, error) {
 	var newest *mergeRecord
 	note := func(into vaultRecord, of []line) {
-		for _, m := range lineageOf(into).Merges {
+		for _, m := range into.merges() {
 			for _, l := range of {
 				if m.Vault == l.Vault && (l.present || !m.At.After(l.At)) && (newest == nil || newest.Seq < m.Seq) {
 					newest = &m
@@ -205,7 +239,7 @@ func (v *Vault) noteMerge(ctx context.Context, src uint64, root Root) error {
 		return err
 	}
 	rec := v.rec
-	m := mergeRecord{Vault: src, Root: root, At: v.s.opts.Clock().UTC(), Seq: v.s.lastEvent.Add(1), Since: rec.Root.ref.ID}
+	m := mergeRecord{Vault: src, Root: root, At: v.s.opts.Clock().UTC(), presence: presence{Seq: v.s.lastEvent.Add(1), Since: rec.Root.ref.ID}}
 	rec.Lineage = lineageOf(rec).merged(m, family(v.s.records()))
 	err := v.s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
 		if err := putRecord(tx, rec); err != nil {

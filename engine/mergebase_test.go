@@ -112,6 +112,88 @@ func TestMergeAfterUndo(t *testing.T) {
 	sound(t, st, "undone")
 }
 
+// A redo brings back what a merge has settled, whichever way it was taken back, and
+// another undo takes it away again.
+func TestMergeAfterRedo(t *testing.T) {
+	ctx := context.Background()
+	st := mergeVaults(t, "w a 1", "", "w b t")
+	src, dst := vaultOf(t, st, "src"), vaultOf(t, st, "dst")
+	undo := func(opts *engine.UndoOptions) {
+		t.Helper()
+		if _, err := dst.Undo(ctx, opts); err != nil {
+			t.Fatal(err)
+		}
+	}
+	newest := func() *engine.UndoOptions {
+		t.Helper()
+		events, err := dst.Timeline(ctx, 1)
+		if err != nil {
+			t.Fatal(err)
+		}
+		return &engine.UndoOptions{Event: fmt.Sprint(events[0].Seq)}
+	}
+	redo := func() {
+		t.Helper()
+		if _, err := dst.Redo(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "added b")
+	merge := newest()
+	undo(nil)
+	redo()
+	play(t, src, "rm b")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "deleted b")
+	undo(nil)
+	undo(nil)
+	redo()
+	redo()
+	play(t, src, "w b t2")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "added b")
+	merge = newest()
+	play(t, dst, "w other 1") // so that the undo is one of paths
+	undo(merge)
+	back := newest()
+	wantPaths(t, mustMerge(t, st, "src", "dst", &engine.MergeOptions{DryRun: true}), "added b")
+	undo(back)
+	again := newest()
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil))
+	undo(again)
+	wantPaths(t, mustMerge(t, st, "src", "dst", &engine.MergeOptions{DryRun: true}), "added b")
+	fork, err := st.Fork(ctx, "dst", "fork")
+	if err != nil {
+		t.Fatal(err)
+	}
+	play(t, fork, "w c f")
+	wantPaths(t, mustMerge(t, st, "src", "fork", nil), "added b")
+	if _, err := dst.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{}}); err != nil {
+		t.Fatal(err)
+	}
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "added b")
+	sound(t, st, "redone")
+}
+
+// Undo and redo in turn lose nothing, however often.
+func TestMergeUndoneOften(t *testing.T) {
+	ctx := context.Background()
+	st := mergeVaults(t, "w a 1", "", "w b t")
+	src, dst := vaultOf(t, st, "src"), vaultOf(t, st, "dst")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "added b")
+	for range 40 {
+		if _, err := dst.Undo(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+		wantPaths(t, mustMerge(t, st, "src", "dst", &engine.MergeOptions{DryRun: true}), "added b")
+		if _, err := dst.Redo(ctx, nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	play(t, dst, "w c 1")
+	play(t, src, "rm b")
+	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "deleted b")
+	sound(t, st, "undone often")
+}
+
 // Forks of forks, siblings, and vaults in between that are gone.
 func TestMergeFamily(t *testing.T) {
 	ctx := context.Background()

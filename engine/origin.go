@@ -15,20 +15,22 @@ type HostOrigin struct {
 	At     time.Time `json:"at"`
 	Root   Root      `json:"root"` // the state with which the host's directory agreed
 	// Applied is the state of which some changes were brought back last, without all.
-	Applied Root   `json:"applied,omitzero"`
-	Seq     uint64 `json:"seq"`   // of the import's event
-	Since   uint64 `json:"since"` // as in a mergeRecord
+	Applied Root `json:"applied,omitzero"`
+	presence
 }
 
 // maxOrigins bounds how many imports a vault knows of; the newest count.
 const maxOrigins = 16
 
 // NoteOrigin keeps, for a later apply, that the event ev imported the directory source
-// of the host to dest. Forks inherit it; an undo or a restore of an older state drops it.
+// of the host to dest. Forks inherit it. An undo or a restore of an older state takes it
+// away, and a redo brings it back.
 func (v *Vault) NoteOrigin(ctx context.Context, ev Event, source, dest string) error {
-	o := HostOrigin{Source: source, Dest: dest, At: ev.At, Root: ev.After, Seq: ev.Seq, Since: ev.After.ref.ID}
+	o := HostOrigin{Source: source, Dest: dest, At: ev.At, Root: ev.After, presence: presence{Seq: ev.Seq, Since: ev.After.ref.ID}}
 	return wrap(v.editOrigins(ctx, func(list []HostOrigin) []HostOrigin {
-		list = append(list, o)
+		if list = append(list, o); len(list) > maxOrigins {
+			list = slices.DeleteFunc(list, func(o HostOrigin) bool { return !o.now() })
+		}
 		return list[max(0, len(list)-maxOrigins):]
 	}), "note import", v.Name())
 }
@@ -39,7 +41,7 @@ func (v *Vault) NoteApplied(ctx context.Context, o HostOrigin, root Root, all bo
 	return wrap(v.editOrigins(ctx, func(list []HostOrigin) []HostOrigin {
 		for i := range list {
 			if list[i].Seq == o.Seq && list[i].Source == o.Source && all {
-				list[i].Root, list[i].Applied, list[i].Since = root, Root{}, max(list[i].Since, root.ref.ID)
+				list[i].Root, list[i].Applied = root, Root{}
 			} else if list[i].Seq == o.Seq && list[i].Source == o.Source {
 				list[i].Applied = root
 			}
@@ -66,9 +68,10 @@ func (v *Vault) editOrigins(ctx context.Context, edit func([]HostOrigin) []HostO
 	return err
 }
 
-// Origins lists the directories of the host that were imported, the newest last.
+// Origins lists the directories of the host that were imported into the vault's state, the
+// newest last.
 func (v *Vault) Origins() []HostOrigin {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
-	return slices.Clone(lineageOf(v.rec).Origins)
+	return slices.DeleteFunc(slices.Clone(lineageOf(v.rec).Origins), func(o HostOrigin) bool { return !o.in(v.rec.Root) })
 }

@@ -58,4 +58,16 @@ func TestOrigin(t *testing.T) {
 	if got := dst.Origins(); len(got) != 0 {
 		t.Errorf("after the undo the vault knows %+v", got)
 	}
+	if _, err := dst.Redo(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := dst.Origins(); len(got) != 1 || got[0].Root != ev.After {
+		t.Errorf("after the redo the vault knows %+v", got)
+	}
+	if _, err := fork.Restore(ctx, ev.After, nil); err != nil {
+		t.Fatal(err)
+	}
+	if got := fork.Origins(); len(got) != 1 || got[0].Root != now {
+		t.Errorf("after a restore of what was before the apply the fork knows %+v", got)
+	}
 }

@@ -189,7 +189,7 @@ func (v *Vault) become(ctx context.Context, ev Event, a aim) (res RestoreResult,
 			err = v.switchTo(ctx, a.to, &p, h)
 			res.Changes = publicChanges(p.changes)
 		} else {
-			err = v.graft(ctx, a.to, p.paths, h)
+			err = v.graft(ctx, a, p.paths, h)
 		}
 		res.Root = v.rec.Root
 		if err == nil && h.written {
@@ -307,7 +307,7 @@ func (v *Vault) switchTo(ctx context.Context, to Root, p *plan, h *history) erro
 	err := v.s.kv.Update(ctx, kv.Durable, func(tx kv.Writer) error {
 		rec = v.pinned()
 		rec.Root = to
-		rec.Lineage = rec.Lineage.including(to).undone(h.ev)
+		rec.Lineage = rec.Lineage.switched(to, v.s.lastNode.Load()+1)
 		rec.Count += p.foot.count
 		rec.Bytes += p.foot.bytes
 		if err := h.put(ctx)(tx, &rec); err != nil {

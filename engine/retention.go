@@ -1,9 +1,11 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"fmt"
+	"slices"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -164,8 +166,13 @@ func (v *Vault) dropRows(ctx context.Context, t kv.Table, keys [][]byte) (droppe
 	for len(keys) > 0 {
 		part := keys[max(0, len(keys)-sweepBatch):]
 		rec := v.rec
-		if t == tableCheckpoints {
+		switch t {
+		case tableCheckpoints:
 			rec.Checkpoints -= len(part)
+		case tableTimeline: // no redo brings back what is not in it any more
+			rec.Lineage = rec.Lineage.without(func(p presence) bool {
+				return !p.now() && slices.ContainsFunc(part, func(k []byte) bool { return bytes.Equal(k, eventKey(v.id, p.Seq)) })
+			})
 		}
 		err := v.s.kv.Update(ctx, kv.Relaxed|kv.Reclaim, func(tx kv.Writer) error {
 			for _, k := range part {
@@ -173,10 +180,10 @@ func (v *Vault) dropRows(ctx context.Context, t kv.Table, keys [][]byte) (droppe
 					return err
 				}
 			}
-			if t == tableCheckpoints {
-				return putRecord(tx, rec)
+			if t == tableOutputs {
+				return nil
 			}
-			return nil
+			return putRecord(tx, rec)
 		})
 		if err != nil {
 			return dropped, err

@@ -21,7 +21,7 @@ func (s *Store) Unmerged(ctx context.Context, name string, limit int) (u Unmerge
 	since, _ := v.ForkPoint()
 	seq := uint64(0)
 	for _, rec := range s.records() {
-		for _, m := range lineageOf(rec).Merges {
+		for _, m := range rec.merges() {
 			if m.Vault == v.id && m.Seq > seq {
 				since, seq, u.Merged = m.Root, m.Seq, rec.Name
 			}

@@ -83,7 +83,7 @@ func originOf(v *engine.Vault, dir string) (engine.HostOrigin, error) {
 		return engine.HostOrigin{}, &engine.Error{Kind: engine.KindOf(err), Op: "apply", Path: dir, Err: err}
 	}
 	list := v.Origins()
-	var others []string
+	others := []string{}
 	for i := len(list) - 1; i >= 0; i-- {
 		if list[i].Source == real {
 			return list[i], nil
