@@ -14,6 +14,9 @@ type BeginOptions struct {
 	Audit    AuditEntry // what is known of the audit entry before the command ran
 	ReadOnly bool       // the command can change nothing, and gets no event
 	Owner    int        // the process that has the store open
+	// Shared says that the command runs beside others, for long. Its event marks its
+	// end and holds no changes: those that are in no other event are a mount's.
+	Shared bool
 	// Checkpoint, if not nil, keeps the state before under a checkpoint too.
 	Checkpoint *CheckpointOptions
 }
@@ -41,6 +44,7 @@ type unfinishedRecord struct {
 	At       time.Time  `json:"at"`
 	Before   Root       `json:"before"`
 	ReadOnly bool       `json:"read_only,omitempty"`
+	Shared   bool       `json:"shared,omitempty"`
 	Owner    int        `json:"owner"`
 	Audit    AuditEntry `json:"audit"`
 }
@@ -59,7 +63,7 @@ func (v *Vault) Begin(ctx context.Context, opts BeginOptions) (*Unfinished, erro
 func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
 	u := &Unfinished{v: v, seq: v.s.lastUnfinished.Add(1), pinned: true, out: v.newOutput(opts.ID), rec: unfinishedRecord{
 		VaultID: v.id, ID: opts.ID, Command: storable(opts.Command), At: v.s.opts.Clock().UTC(),
-		ReadOnly: opts.ReadOnly, Owner: opts.Owner, Audit: opts.Audit.storable().by(actorOf(ctx)),
+		ReadOnly: opts.ReadOnly, Shared: opts.Shared, Owner: opts.Owner, Audit: opts.Audit.storable().by(actorOf(ctx)),
 	}}
 	var keep func(tx kv.Writer, rec *vaultRecord) error
 	if opts.Checkpoint != nil {
@@ -94,10 +98,10 @@ func (v *Vault) beginLocked(ctx context.Context, opts BeginOptions) (*Unfinished
 	return u, nil
 }
 
-// run has changes be the command's, until ended. The caller holds commitMu, or is the
+// run has changes be the command's, until ended, unless it shares the vault. The caller holds commitMu, or is the
 // only one that knows of the vault.
 func (u *Unfinished) run() {
-	if !u.rec.ReadOnly {
+	if !u.rec.ReadOnly && !u.rec.Shared {
 		u.v.running++
 		u.runs = true
 	}
@@ -160,6 +164,9 @@ func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 func (u *Unfinished) record(ctx context.Context, ev Event, audit AuditEntry, over func(tx kv.Writer) error) (Event, error) {
 	u.v.commitMu.Lock()
 	defer u.v.commitMu.Unlock()
+	if u.rec.Shared {
+		return u.recordShared(ctx, ev, audit, over)
+	}
 	ev, err := u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
 		if err := over(tx); err != nil {
 			return err
@@ -168,6 +175,31 @@ func (u *Unfinished) record(ctx context.Context, ev Event, audit AuditEntry, ove
 	})
 	if err == nil {
 		u.ended()
+	}
+	return ev, err
+}
+
+// recordShared is record for a command that ran beside others. Its event stands where
+// the newest one ended, and leaves the changes since to whom they belong. The caller
+// holds commitMu.
+func (u *Unfinished) recordShared(ctx context.Context, ev Event, audit AuditEntry, over func(tx kv.Writer) error) (Event, error) {
+	if err := u.v.settleLocked(ctx); err != nil {
+		return ev, err
+	}
+	ev = u.v.stamp(ev)
+	err := u.v.commitLocked(ctx, commitRequest{durable: true, pin: true, more: func(tx kv.Writer, rec *vaultRecord) error {
+		ev.Before, ev.After = rec.Noted, rec.Noted
+		audit.RootAfter, audit.Event, audit.VaultID = rec.Root.String(), ev.Seq, u.v.id
+		if _, err := u.v.s.putAudit(tx, audit.by(actorOf(ctx))); err != nil {
+			return err
+		}
+		if err := over(tx); err != nil {
+			return err
+		}
+		return u.v.putEvent(tx, ev)
+	}})
+	if err == nil {
+		u.v.pruneRecorded(ctx)
 	}
 	return ev, err
 }

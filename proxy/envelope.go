@@ -14,12 +14,15 @@ const Schema = "avfs.exec/v1"
 // Status says how an execution ended.
 type Status string
 
-// The statuses. In all but StatusCompleted, StatusTimedOut and StatusInterrupted
-// the command did not run, or avfs cannot say how it ended.
+// The statuses. In all but StatusCompleted, StatusTimedOut, StatusInterrupted,
+// StatusRunning and StatusStopped the command did not run, or avfs cannot say how it
+// ended.
 const (
 	StatusCompleted        Status = "completed"         // the command ended by itself, well or not
 	StatusTimedOut         Status = "timed_out"         // it was ended at the timeout
 	StatusInterrupted      Status = "interrupted"       // the caller ended it
+	StatusRunning          Status = "running"           // it is a service, and goes on
+	StatusStopped          Status = "stopped"           // it was a service, which somebody has stopped
 	StatusDenied           Status = "denied"            // the policy forbids it
 	StatusApprovalRequired Status = "approval_required" // the policy wants a person to agree first
 	StatusFailedToStart    Status = "failed_to_start"   // there is no such program, or it cannot be executed
@@ -55,6 +58,8 @@ type Envelope struct {
 	StderrBase64    string `json:"stderr_base64,omitempty"` //
 	OutputBase64    string `json:"output_base64,omitempty"` //
 
+	Service *ServiceDoc `json:"service,omitempty"` // that the command is, once it has started
+
 	OutputKept *KeptOutput `json:"output_kept,omitempty"` // of the full streams, for avfs output
 
 	DurationMS int64 `json:"duration_ms"`
@@ -76,6 +81,12 @@ type Envelope struct {
 	session *workspace.Session // what the command leaves
 
 	policy string // the digest of the policy that decided, for the audit
+}
+
+// ServiceDoc is the handle of a command that keeps running.
+type ServiceDoc struct {
+	Name string `json:"name"`
+	PID  int    `json:"pid"` // of its first process
 }
 
 // KeptOutput says what of the full output of a command is kept in the store.

@@ -46,7 +46,7 @@ type Request struct {
 	Env        []string
 	Secrets    []Secret      // variables whose values nobody but the command sees
 	Stdin      io.Reader     // nil: empty
-	Timeout    time.Duration // 0: DefaultTimeout; negative: none
+	Timeout    time.Duration // 0: DefaultTimeout, none for a service; negative: none
 	Checkpoint Checkpoint    // empty: CheckpointAuto
 	ReadOnly   bool          // every write fails with EROFS
 	Driver     string        // to mount with; empty: any
@@ -56,6 +56,7 @@ type Request struct {
 	Limits     run.Limits    // what the command may use
 	Session    string        // begin where the last command of this name has ended, with what it exported
 	Approval   string        // use this approval, if one is needed; empty: the one that fits
+	Service    string        // keep the command running as the service of this name; its changes are not told
 	Changes    int           // most changed files to list; 0: DefaultChanges, negative: all
 
 	Stdout, Stderr func(p []byte)   // live output; may be nil
@@ -78,6 +79,9 @@ type Proxy struct {
 	// Ask is asked for a command that needs approval, where the policy's approver has
 	// not answered; may be nil.
 	Ask func(context.Context, workspace.Approval) Verdict
+	// Running is told of a service when it has started, with what is known by then; may
+	// be nil.
+	Running func(*Envelope)
 	// Observe is told of every state that an execution enters; may be nil.
 	Observe func(State)
 }
@@ -128,6 +132,7 @@ func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *tell
 		env.Approval.State = workspace.ApprovalUsed
 	}
 	env.Vault, env.Checkpoint, env.RootBefore = hold.Vault, hold.Checkpoint, hold.RootBefore
+	env.beside(hold.Services, &req)
 	p.enter(Executing)
 	runErr := p.run(ctx, env, &req, hold, tell)
 	if runErr != nil {
@@ -245,7 +250,7 @@ func beginRequest(env *Envelope, req *Request, place string) workspace.ExecReque
 		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: newRedactor(req.revealed).texts(commandLine(req)),
 		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
 		Mountpoint: place, Audit: auditEntry(env), Approval: env.approved(), Binding: req.binding,
-		Session: req.Session, SessionAfter: req.session.after(),
+		Session: req.Session, SessionAfter: req.session.after(), Service: req.Service,
 	}
 }
 
@@ -343,7 +348,10 @@ func (p *Proxy) validate(req *Request) error {
 	default:
 		return invalid("checkpoint is auto, always or never, not %q", req.Checkpoint)
 	}
-	if req.Timeout == 0 {
+	if err := req.checkService(); err != nil {
+		return err
+	}
+	if req.Timeout == 0 && req.Service == "" {
 		req.Timeout = DefaultTimeout
 	}
 	if req.Timeout < 0 {
@@ -423,9 +431,10 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	if req.ReadOnly {
 		env.Isolation.Applied = append(env.Isolation.Applied, "read-only mount")
 	}
+	interrupt, stopped := req.interrupts(hold)
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: vars, Stdin: req.Stdin,
-		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: req.Interrupt,
+		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: interrupt,
 		Filter: req.filter(), Limits: req.Limits,
 		Sink: func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
 		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
@@ -433,8 +442,10 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 			// An owner that cannot be told has ended; the end of the hold says so.
 			_ = hold.Started(workspace.ExecCommand{PID: c.PID, Start: c.Start, Cgroup: c.Cgroup})
 			tell.send(Event{Kind: EventStarted, Vault: hold.Vault, PID: c.PID})
+			p.running(env, req, c.PID)
 		},
 	})
+	wasStopped := stopped()
 	if req.session != nil {
 		next, serr := req.session.ended(req, hold.Mountpoint, given)
 		err = errors.Join(err, serr)
@@ -444,6 +455,9 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 		return err
 	}
 	env.ran(res)
+	if wasStopped && env.Status == StatusInterrupted {
+		env.Status = StatusStopped
+	}
 	return nil
 }
 

@@ -90,5 +90,5 @@ func open(s *jsonschema.Schema) {
 }
 
 var allStatuses = [...]Status{
-	StatusCompleted, StatusTimedOut, StatusInterrupted, StatusDenied, StatusApprovalRequired, StatusFailedToStart, StatusError,
+	StatusCompleted, StatusTimedOut, StatusInterrupted, StatusRunning, StatusStopped, StatusDenied, StatusApprovalRequired, StatusFailedToStart, StatusError,
 }

@@ -17,6 +17,7 @@ type Exec struct {
 	in   *io.PipeWriter
 	done chan execDone
 	lost chan struct{}
+	stop chan struct{}
 
 	mu      sync.Mutex       // guards what follows, and is held while something is sent
 	printed map[string]int64 // bytes of each stream until now
@@ -47,7 +48,7 @@ func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, erro
 	req.Vault = name
 	inR, inW := io.Pipe()
 	outR, outW := io.Pipe()
-	x := &Exec{in: inW, done: make(chan execDone, 1), lost: make(chan struct{}), printed: map[string]int64{}}
+	x := &Exec{in: inW, done: make(chan execDone, 1), lost: make(chan struct{}), stop: make(chan struct{}), printed: map[string]int64{}}
 	// Once the command runs, only End ends the operation.
 	opCtx, cancel := context.WithCancel(context.WithoutCancel(ctx))
 	stop := context.AfterFunc(ctx, cancel)
@@ -64,14 +65,15 @@ func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, erro
 		x.done <- execDone{ended, err}
 		close(x.lost)
 	}()
-	line, err := bufio.NewReader(outR).ReadBytes('\n')
+	lines := bufio.NewReader(outR)
+	line, err := lines.ReadBytes('\n')
 	if err != nil {
 		if d := <-x.done; d.err != nil {
 			err = d.err
 		}
 		return nil, err
 	}
-	go func() { _, _ = io.Copy(io.Discard, outR) }() // nothing more comes
+	go x.listen(lines) // ends with the operation
 	var begun execBegun
 	if err := json.Unmarshal(line, &begun); err != nil {
 		return nil, errors.Join(err, inW.Close())
@@ -83,6 +85,25 @@ func (w *Workspace) BeginExec(ctx context.Context, req ExecRequest) (*Exec, erro
 	x.ExecBegun = begun.ExecBegun
 	return x, nil
 }
+
+// listen reads what the owner asks for while the command runs.
+func (x *Exec) listen(lines *bufio.Reader) {
+	asked := false
+	for {
+		text, err := lines.ReadBytes('\n')
+		if err != nil {
+			return
+		}
+		var line execAsk
+		if json.Unmarshal(text, &line) == nil && line.Stop && !asked {
+			asked = true
+			close(x.stop)
+		}
+	}
+}
+
+// Stop is closed when the owner wants the command of a service to end.
+func (x *Exec) Stop() <-chan struct{} { return x.stop }
 
 // Lost is closed when the owner holds the vault no more. Before End that means that it
 // has ended: the command has lost its files, and has to be ended.

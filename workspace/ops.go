@@ -19,6 +19,7 @@ func operations() map[string]handler {
 	maps.Copy(all, quotaOps())
 	maps.Copy(all, approvalOps())
 	maps.Copy(all, sessionOps())
+	maps.Copy(all, serviceOps())
 	return all
 }
 

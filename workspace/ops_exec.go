@@ -11,6 +11,7 @@ import (
 	"os"
 	"slices"
 	"strings"
+	"sync"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
@@ -41,6 +42,9 @@ type ExecRequest struct {
 	// it. If another one has changed it, nothing happens and the error is SessionMoved.
 	Session      string `json:"session,omitempty"`
 	SessionAfter string `json:"session_after,omitempty"`
+
+	// Service keeps the command running as the service of this name; see Service.
+	Service string `json:"service,omitempty"`
 
 	Audit engine.AuditEntry `json:"audit"` // what the audit is to say, as far as it is known
 }
@@ -79,6 +83,8 @@ type ExecBegun struct {
 	Owner      int    `json:"owner"` // the process that serves the mount
 	RootBefore string `json:"root_before"`
 	Checkpoint string `json:"checkpoint,omitempty"`
+	// Services run in the vault beside the command, which may change it meanwhile.
+	Services []string `json:"services,omitempty"`
 }
 
 // ExecEnded says what the command changed.
@@ -96,7 +102,7 @@ type ExecEnded struct {
 // was started, and one with the outcome, which the caller sends when the command has
 // ended. Then it records the command and tells what changed. When the caller goes
 // away, it ends what the caller has started first. Where the command cannot run, the
-// line says that the audit tells of it.
+// line says that the audit tells of it. A service does not keep the turn while it runs.
 var OpExec = Op[ExecRequest, ExecEnded]{Name: "exec", Long: true, In: true, Run: runExec}
 
 func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnded, error) {
@@ -111,11 +117,17 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 	if err != nil {
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
+	svc, release, err := o.claimService(v, &req)
+	if err != nil {
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
+	}
+	defer release()
+	done := func() {}
 	if !req.ReadOnly {
-		done, err := o.turn(ctx, req.Vault, req.Wait, s.Exec)
-		if err != nil {
+		if done, err = o.turn(ctx, req.Vault, req.Wait, s.Exec); err != nil {
 			return ExecEnded{}, o.notRun(ctx, req, s, err)
 		}
+		done = sync.OnceFunc(done)
 		defer done()
 	}
 	point, unuse, err := o.use(ctx, req.Vault, MountHow{ReadOnly: req.ReadOnly, Driver: req.Driver}, req.Mountpoint)
@@ -138,16 +150,20 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 	if err != nil {
 		return ExecEnded{}, o.notRun(ctx, req, s, errors.Join(err, back()))
 	}
-	if !req.ReadOnly { // from here on what others change is in the event, too
+	switch {
+	case svc != nil:
+		svc.begin()
+		done()
+	case !req.ReadOnly: // from here on what others change is in the event, too
 		o.setTurn(o.turnOf(req.Vault), req.ID)
 	}
-	x := &held{o: o, v: v, u: u, req: req, point: point}
+	x := &held{o: o, v: v, u: u, req: req, point: point, svc: svc}
 	return x.run(ctx, s)
 }
 
 // begin is what the store is told before the command runs.
 func (req *ExecRequest) begin() engine.BeginOptions {
-	opts := engine.BeginOptions{ID: req.ID, Command: req.Command, Audit: req.Audit, ReadOnly: req.ReadOnly, Owner: pid()}
+	opts := engine.BeginOptions{ID: req.ID, Command: req.Command, Audit: req.Audit, ReadOnly: req.ReadOnly, Shared: req.Service != "", Owner: pid()}
 	opts.Audit.Vault = req.Vault
 	if req.Checkpoint {
 		opts.Checkpoint = &engine.CheckpointOptions{Message: "before exec " + req.ID, Auto: true}
@@ -169,6 +185,7 @@ type held struct {
 	u     *engine.Unfinished
 	req   ExecRequest
 	point string
+	svc   *service // nil for a command that is no service
 }
 
 // run tells the caller that its command can run, and follows it to its end.
@@ -176,19 +193,22 @@ func (x *held) run(ctx context.Context, s Streams) (ExecEnded, error) {
 	refused := x.v.Refusals()
 	err := tell(s, execBegun{ExecBegun: ExecBegun{
 		Vault: x.req.Vault, Mountpoint: x.point, Owner: pid(), RootBefore: x.u.Before().String(), Checkpoint: x.u.Checkpoint(),
+		Services: x.o.servicesBeside(&x.req),
 	}})
+	x.svc.runs(s)
 	ctx = context.WithoutCancel(ctx)
 	if err != nil { // there is no caller, and so no command
 		ended, ferr := x.finish(ctx, ExecOutcome{Status: notRunStatus, Error: kindOf(err), NotRun: true})
 		return ended, errors.Join(err, ferr)
 	}
 	defer x.o.notePrinting(x.req.ID, x.u.Output())()
-	outcome, left := readOutcome(ctx, s.in(), x.u.Output())
+	outcome, left := readOutcome(ctx, s.in(), x.u.Output(), func(c ExecCommand) { x.o.serviceStarted(ctx, x.svc, c) })
 	var endErr error
 	if outcome.Status == interrupted {
 		endErr = x.o.w.endCommand(ExecLeft{ID: x.req.ID, Command: left})
 	}
 	ended, err := x.finish(ctx, outcome)
+	err = errors.Join(err, x.o.serviceEnded(ctx, x.svc, &outcome))
 	ended.LimitsHit = x.v.Refusals().Since(refused)
 	return ended, errors.Join(endErr, err)
 }
@@ -233,8 +253,8 @@ type execPrinted struct {
 const maxPrinted = 1 << 20
 
 // readOutcome keeps what the command prints until the caller says how it ended, or
-// goes away; then what it has started is left.
-func readOutcome(ctx context.Context, in io.Reader, out *engine.Output) (outcome ExecOutcome, started *ExecCommand) {
+// goes away; then what it has started is left. told is told of that when it starts.
+func readOutcome(ctx context.Context, in io.Reader, out *engine.Output, told func(ExecCommand)) (outcome ExecOutcome, started *ExecCommand) {
 	lines := bufio.NewReaderSize(in, 64<<10)
 	var buf []byte
 	for {
@@ -258,6 +278,7 @@ func readOutcome(ctx context.Context, in io.Reader, out *engine.Output) (outcome
 			}
 		case line.Started != nil:
 			started = line.Started
+			told(*started)
 		default:
 			return ExecOutcome{Status: interrupted}, started
 		}
@@ -275,15 +296,17 @@ func (x *held) finish(ctx context.Context, outcome ExecOutcome) (ExecEnded, erro
 	flushed := x.keepSession(ctx, outcome.Session)
 	if !x.req.ReadOnly {
 		flushed = errors.Join(flushed, x.o.flush(ctx, x.req.Vault))
+	}
+	if !x.req.ReadOnly && x.svc == nil {
 		x.o.setTurn(x.o.turnOf(x.req.Vault), "") // what others change from here on may be too late for the event
 	}
-	if outcome.NotRun && x.unchanged(ctx) {
+	if outcome.NotRun && (x.svc != nil || x.unchanged(ctx)) {
 		return ended, errors.Join(x.u.NotRun(ctx, entry), flushed)
 	}
 	ev, err := x.u.End(ctx, entry)
 	info := x.u.Output().Info()
 	ended.Output = &info
-	if err != nil || x.req.ReadOnly {
+	if err != nil || x.req.ReadOnly || x.svc != nil {
 		return ended, errors.Join(err, flushed)
 	}
 	ended.RootAfter, ended.Event = ev.After.String(), ev.Seq

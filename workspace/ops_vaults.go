@@ -141,7 +141,7 @@ var opVaultDelete = Op[InVault, DeleteResult]{Name: "vault.delete", Run: func(ct
 		return DeleteResult{}, err
 	}
 	defer done()
-	if err := o.endMounts(ctx, req.Vault); err != nil {
+	if err := o.endMounts(ctx, req.Vault, s.Exec); err != nil {
 		return DeleteResult{}, err
 	}
 	if err := o.store.DeleteVault(ctx, req.Vault); err != nil {
@@ -158,14 +158,20 @@ var opVaultDelete = Op[InVault, DeleteResult]{Name: "vault.delete", Run: func(ct
 	return res, err
 }}
 
-// endMounts ends the mounts of a vault that nobody uses; others make it Busy.
-func (o *Owner) endMounts(ctx context.Context, vault string) error {
+// endMounts ends the services of a vault and the mounts that nobody uses; others make
+// it Busy. The caller has the turn, so that no service begins meanwhile.
+func (o *Owner) endMounts(ctx context.Context, vault, caller string) error {
+	for _, info := range o.mountInfos() {
+		if info.Vault == vault && !info.Implicit {
+			return &engine.Error{Kind: engine.Busy, Op: "delete vault", Path: vault, Err: fmt.Errorf("it is mounted at %s", info.Mountpoint)}
+		}
+	}
+	if err := o.stopServices(ctx, vault, caller); err != nil {
+		return err
+	}
 	for _, info := range o.mountInfos() {
 		if info.Vault != vault {
 			continue
-		}
-		if !info.Implicit {
-			return &engine.Error{Kind: engine.Busy, Op: "delete vault", Path: vault, Err: fmt.Errorf("it is mounted at %s", info.Mountpoint)}
 		}
 		if _, err := o.unmount(ctx, info.Mountpoint, false); err != nil {
 			return err

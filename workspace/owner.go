@@ -35,6 +35,7 @@ type Owner struct {
 	mounts   map[string]*mount
 	turns    map[string]*turn // by vault
 	execs    map[string]RunningExec
+	services map[string]*service       // that run, by the name of their notes
 	printing map[string]*engine.Output // of execs whose command runs, by id
 	asking   map[string]chan struct{}  // execs that are asked for or run, by id; closed when that is over
 	busy     int                       // operations under way
@@ -131,7 +132,7 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	o := &Owner{
 		w: w, path: path, driver: driver, store: store, refs: 1,
 		changed: make(chan struct{}, 1), mounts: map[string]*mount{}, turns: map[string]*turn{},
-		execs: map[string]RunningExec{}, printing: map[string]*engine.Output{}, asking: map[string]chan struct{}{}, since: time.Now(),
+		execs: map[string]RunningExec{}, services: map[string]*service{}, printing: map[string]*engine.Output{}, asking: map[string]chan struct{}{}, since: time.Now(),
 	}
 	w.owners[path] = o
 	return o, nil

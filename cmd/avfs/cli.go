@@ -65,6 +65,7 @@ func commands() []commandDef {
 		{"exec", "", groupRun, "Run a command in a vault: short for 'proxy exec'.", func() any { return &execCmd{} }},
 		{"fanout", "", groupRun, "Run a command in several forks of a vault side by side, and compare what comes of it.", func() any { return &fanoutCmd{} }},
 		{"output", "", groupRun, "Print what a command has printed, in full.", func() any { return &outputCmd{} }},
+		{"services", "", groupRun, "List, read and stop what exec --keep-running has started.", func() any { return &servicesCmds{} }},
 		{"sessions", "", groupRun, "List, show and delete what commands of one session leave to the next.", func() any { return &sessionsCmds{} }},
 		{"approvals", "", groupRun, "List and decide what the policy wants approval for.", func() any { return &approvalsCmds{} }},
 		{"shell", "", groupRun, "Open a shell in a vault, with your terminal, as one execution.", func() any { return &shellCmd{} }},

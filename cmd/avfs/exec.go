@@ -19,7 +19,7 @@ type execCmd struct {
 	Fork       string   `help:"Make this fork of the vault and run in it." placeholder:"NAME"`
 	Cwd        string   `help:"Working directory in the vault; by default the top, or the session's." placeholder:"DIR"`
 	Session    string   `help:"Begin where the last command of this session ended, with what it exported; the directory and the variables that a --shell script leaves are kept." placeholder:"NAME"`
-	Timeout    string   `help:"End the command after this time; 0 is never." default:"300s" placeholder:"DURATION"`
+	Timeout    string   `help:"End the command after this time; 0 is never, 300s without it, and never for a service." placeholder:"DURATION"`
 	Readonly   bool     `help:"Every write fails."`
 	Checkpoint string   `help:"Keep the state before under a checkpoint: auto (as the policy says), always or never." enum:"auto,always,never" default:"auto"`
 	Shell      string   `help:"Run this script instead of a command." placeholder:"SCRIPT"`
@@ -40,7 +40,8 @@ type execCmd struct {
 	DryRun     bool     `help:"Decide by policy and run nothing."`
 	Changes    int      `help:"Report at most so many changed files; -1 is all." default:"1000" placeholder:"N"`
 	driverFlag
-	Command []string `arg:"" optional:"" help:"The command, behind --."`
+	KeepRunning keepRunning `help:"Start a service, which goes on when this returns, and call it NAME, or else by the name of the program; see: avfs services." placeholder:"NAME"`
+	Command     []string    `arg:"" optional:"" help:"The command, behind --."`
 }
 
 func (c *execCmd) run(a *app) error {
@@ -50,6 +51,9 @@ func (c *execCmd) run(a *app) error {
 	req, err := c.request(a)
 	if err != nil {
 		return err
+	}
+	if req.Service != "" && !req.DryRun {
+		return a.execService(req, c.Fork)
 	}
 	ctx, signals := newRelay(a.ctx)
 	defer signals.close()
@@ -140,8 +144,12 @@ func (c *execCmd) request(a *app) (proxy.Request, error) {
 	if (len(c.Command) == 0) == (c.Shell == "") {
 		return req, usageError("give a command behind --, or a script with --shell: avfs exec -- ls -l")
 	}
+	if err := c.service(&req); err != nil {
+		return req, err
+	}
 	timeout, err := time.ParseDuration(c.Timeout)
 	switch {
+	case c.Timeout == "":
 	case c.Timeout == "0":
 		req.Timeout = -1
 	case err != nil || timeout < 0:
@@ -233,6 +241,9 @@ func execLine(env *proxy.Envelope) string {
 	}
 	if env.ExitCode != nil && *env.ExitCode != 0 {
 		parts[0] += fmt.Sprintf(" with exit code %d", *env.ExitCode)
+	}
+	if env.Status == proxy.StatusRunning {
+		parts[0] += fmt.Sprintf(" as service %s, pid %d", env.Service.Name, env.Service.PID)
 	}
 	if env.Signal != nil {
 		parts[0] += " by " + *env.Signal

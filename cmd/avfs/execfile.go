@@ -20,8 +20,8 @@ const maxScript = 16 << 20
 // own, and stops behind the first that fails unless it is to keep going. The exit code
 // is that of the first failure.
 func (c *execCmd) runFile(a *app) error {
-	if len(c.Command) > 0 || c.Shell != "" || c.Stdin || c.Events || c.Fork != "" {
-		return usageError("--file excludes a command, --shell, --stdin, --events and --fork")
+	if len(c.Command) > 0 || c.Shell != "" || c.Stdin || c.Events || c.Fork != "" || c.KeepRunning.set {
+		return usageError("--file excludes a command, --shell, --stdin, --events, --keep-running and --fork")
 	}
 	scripts, err := a.scriptsOf(c.File)
 	if err != nil {

@@ -75,6 +75,7 @@ var exitByKind = map[engine.Kind]int{
 	engine.NoAttribute:         exitNotFound,
 	workspace.NotMounted:       exitNotFound,
 	workspace.SessionNotFound:  exitNotFound,
+	workspace.ServiceNotFound:  exitNotFound,
 	workspace.ApprovalNotFound: exitNotFound,
 	workspace.ApprovalInvalid:  exitConflict,
 	engine.Exists:              exitConflict,

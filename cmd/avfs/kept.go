@@ -13,12 +13,17 @@ import (
 	"github.com/agentvfs/avfs/workspace"
 )
 
-type outputCmd struct {
+// outputFlags say which output of a command is meant.
+type outputFlags struct {
 	Stderr   bool   `help:"The error stream instead of standard output."`
 	Combined bool   `help:"Both streams in their true order, of a command that ran with --combined."`
 	Range    string `help:"Only these bytes, numbered from 0, the last one included; A- is from A to the end." placeholder:"A-B"`
 	Tail     int64  `help:"Only so many of the last bytes." placeholder:"N" default:"-1"`
-	Exec     string `arg:"" optional:"" default:"last" help:"The id of the exec, as its envelope, log and audit tell it; last is the newest of the vault."`
+}
+
+type outputCmd struct {
+	outputFlags
+	Exec string `arg:"" optional:"" default:"last" help:"The id of the exec, as its envelope, log and audit tell it; last is the newest of the vault."`
 }
 
 // outputDoc is the output of a command as JSON.
@@ -29,7 +34,16 @@ type outputDoc struct {
 }
 
 func (c *outputCmd) run(a *app) error {
-	req, err := c.request()
+	exec := c.Exec
+	if exec == "last" {
+		exec = ""
+	}
+	return c.print(a, exec)
+}
+
+// print prints what is kept of an exec, of the newest one if it is empty.
+func (c *outputFlags) print(a *app, exec string) error {
+	req, err := c.request(exec)
 	if err != nil {
 		return err
 	}
@@ -70,11 +84,8 @@ func (c *outputCmd) run(a *app) error {
 }
 
 // request turns flags into a request.
-func (c *outputCmd) request() (workspace.OutputRequest, error) {
-	req := workspace.OutputRequest{Exec: c.Exec}
-	if req.Exec == "last" {
-		req.Exec = ""
-	}
+func (c *outputFlags) request(exec string) (workspace.OutputRequest, error) {
+	req := workspace.OutputRequest{Exec: exec}
 	switch {
 	case c.Stderr && c.Combined:
 		return req, usageError("--stderr and --combined exclude each other")

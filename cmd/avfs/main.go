@@ -44,10 +44,14 @@ type app struct {
 	started        time.Time
 	flags          globals
 	command        string // that was parsed, such as "vault create"
+	keeper         bool   // this process keeps a service running for another one
 }
 
 // run parses and executes a command line and returns the exit code.
 func (a *app) run(args []string) int {
+	if len(args) > 0 && args[0] == keeperCommand {
+		a.keeper, args = true, args[1:]
+	}
 	a.flags.JSON = wantsJSON(args)
 	cmd, err := a.parse(args)
 	if err == nil && cmd != nil {
