@@ -2,6 +2,7 @@ package engine_test
 
 import (
 	"context"
+	"slices"
 	"strings"
 	"testing"
 
@@ -134,5 +135,67 @@ func closeStore(t *testing.T, st *engine.Store) {
 	}
 	if err := st.Close(); err != nil {
 		t.Error(err)
+	}
+}
+
+// TestShared holds that the event of a command that ran beside others has no changes,
+// takes none away from those who made them, and leaves the command that runs at its end
+// what that has changed.
+func TestShared(t *testing.T) {
+	ctx := t.Context()
+	st, err := engine.Create(ctx, newMem(t), quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, st)
+	v, err := st.CreateVault(ctx, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	begin := func(id string, shared bool) *engine.Unfinished {
+		u, err := v.Begin(ctx, engine.BeginOptions{ID: id, Shared: shared, Audit: engine.AuditEntry{Kind: "exec", Vault: "main", ExecID: id}})
+		if err != nil {
+			t.Fatal(err)
+		}
+		return u
+	}
+	write := func(name string) {
+		if _, err := v.WriteFile(ctx, name, strings.NewReader(name), nil); err != nil {
+			t.Fatal(err)
+		}
+	}
+	end := func(u *engine.Unfinished) {
+		if _, err := u.End(ctx, u.Audit()); err != nil {
+			t.Fatal(err)
+		}
+	}
+	service, late := begin("service", true), begin("late", true)
+	write("by-service")
+	command := begin("command", false)
+	write("by-command")
+	end(service)
+	write("later")
+	end(command)
+	write("last")
+	end(late)
+	events, err := v.Timeline(ctx, 0)
+	if err != nil {
+		t.Fatal(err)
+	}
+	var got []string
+	for _, ev := range events {
+		changes, _, err := st.Diff(ctx, ev.Before, ev.After, nil)
+		if err != nil {
+			t.Fatal(err)
+		}
+		what := ev.Cause + " " + ev.ID + ":"
+		for _, c := range changes {
+			what += " " + c.Path
+		}
+		got = append(got, what)
+	}
+	want := []string{"exec late:", "mount : last", "exec command: by-command later", "exec service:", "mount : by-service"}
+	if !slices.Equal(got, want) {
+		t.Errorf("%q, want %q", got, want)
 	}
 }
