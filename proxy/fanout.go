@@ -89,10 +89,10 @@ func (p *Proxy) Fanout(ctx context.Context, req FanoutRequest) *Fanout {
 	start := time.Now()
 	out := &Fanout{Schema: FanoutSchema, Vault: req.Vault, Runs: []FanoutRun{}, Groups: []FanoutGroup{}, Problems: []string{}}
 	defer func() { out.DurationMS = time.Since(start).Milliseconds() }()
-	if out.Refused = p.refusesFanout(ctx, &req); out.Refused != nil {
+	out.Refused = p.refusesFanout(ctx, &req)
+	if out.Vault = req.Vault; out.Refused != nil {
 		return out
 	}
-	out.Vault = req.Vault
 	f := &fanout{p: p, req: req, out: out}
 	f.run(ctx)
 	out.Stopped = ctx.Err() != nil

@@ -4,6 +4,7 @@ import (
 	"errors"
 	"fmt"
 	"reflect"
+	"slices"
 	"strings"
 
 	"github.com/alecthomas/kong"
@@ -137,6 +138,9 @@ type runner interface{ run(*app) error }
 
 // parse turns arguments into a command; nil if help was asked for and printed.
 func (a *app) parse(args []string) (runner, error) {
+	if len(args) > 0 && args[0] == "help" {
+		args = append(slices.Clone(args[1:]), "--help")
+	}
 	args = findStyle(args)
 	helped := false
 	var flags globals

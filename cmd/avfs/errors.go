@@ -112,6 +112,8 @@ func (a *app) vaultHint(f *workspace.Fault, err error) string {
 	if werr != nil || len(names) == 0 {
 		return "create one with: avfs vault create NAME"
 	}
+	// The file of a store has the name of the vault that it began with, also when that is gone.
+	names = slices.DeleteFunc(names, func(n string) bool { return n == e.Path })
 	near := similar(e.Path, names)
 	if len(near) == 0 {
 		return "list the vaults with: avfs vault list"
