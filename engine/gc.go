@@ -206,12 +206,17 @@ func (c *claims) addTo(live *bitmap) {
 type marks struct {
 	nodes, chunks bitmap
 	bytes         int64 // content of the chunks that files of kept states have
+	records       int64 // of the nodes, in bytes as they are stored
 }
+
+// size is that of the content, before compression, and of the nodes.
+func (m *marks) size() int64 { return m.bytes + m.records }
 
 // mark adds everything below root that is not marked yet.
 func (s *Store) mark(ctx context.Context, root Root, live *marks) error {
 	enter := func(ref tree.Ref) (bool, error) { return live.nodes.add(ref.ID), nil }
 	return tree.Walk(ctx, s.nodes, root.ref, enter, func(_ tree.Ref, n *tree.Node) error {
+		live.records += int64(n.RecordSize())
 		if !n.IsLeaf() {
 			return nil
 		}

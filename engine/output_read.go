@@ -139,9 +139,10 @@ func (k *KeptOutput) WriteTo(ctx context.Context, w io.Writer, stream string, fr
 // maxOutputBytes bounds what the outputs of a vault may keep in all, in bytes.
 const maxOutputBytes = 1 << 30
 
-// oldOutputs lists the outputs that the rule does not keep, the newest first, and
-// counts those that it does. Those of commands that run stay.
-func (v *Vault) oldOutputs(ctx context.Context, rule Retention) (old [][]byte, kept int, err error) {
+// oldOutputs lists the outputs that the rule and the cut do not keep, the newest
+// first, and those that they do. Those of commands that run stay, with no root of their
+// own, since it goes on changing.
+func (v *Vault) oldOutputs(ctx context.Context, rule Retention, c cut) (old [][]byte, kept []past, err error) {
 	keep := keeper{rule: rule, now: v.s.opts.Clock().UTC()}
 	var total int64
 	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
@@ -149,10 +150,15 @@ func (v *Vault) oldOutputs(ctx context.Context, rule Retention) (old [][]byte, k
 			for _, s := range rec.Streams {
 				total += s.Kept
 			}
-			if rec.Ended && (!keep.keep(rec.At) || total > maxOutputBytes) {
+			p := past{kind: pastOutput, seq: ^kv.ParseID(k[8:]), at: rec.At.UnixNano()}
+			switch {
+			case !rec.Ended:
+				kept = append(kept, p)
+			case !keep.keep(rec.At) || total > maxOutputBytes || p.seq <= c.output:
 				old = append(old, append([]byte(nil), k...))
-			} else {
-				kept++
+			default:
+				p.roots = []Root{rec.Root}
+				kept = append(kept, p)
 			}
 			return nil
 		})
@@ -168,7 +174,7 @@ func (v *Vault) pruneOutputs(ctx context.Context, seq uint64) error {
 	}
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
-	old, _, err := v.oldOutputs(ctx, v.retention())
+	old, _, err := v.oldOutputs(ctx, v.retention(), cut{})
 	if err == nil {
 		_, err = v.dropRows(ctx, tableOutputs, old)
 	}

@@ -20,13 +20,19 @@ type Retention struct {
 	Last  int `json:"last"`  // so many of the newest
 	Hours int `json:"hours"` // one an hour, for so many hours back
 	Days  int `json:"days"`  // one a day, for so many days back
+
+	// Bytes bounds what all of that keeps and nothing else does, with the outputs of
+	// commands: content before compression, and nodes as they are stored. The oldest
+	// goes first. 0 is no bound. It holds after Prune, and in the background after Trim;
+	// between them there may be more.
+	Bytes int64 `json:"bytes"`
 }
 
 // DefaultRetention is the rule of a vault that has none of its own.
 func DefaultRetention() Retention { return Retention{Last: 100, Hours: 24, Days: 30} }
 
 func (r Retention) valid() error {
-	if r.Last < 0 || r.Hours < 0 || r.Days < 0 {
+	if r.Last < 0 || r.Hours < 0 || r.Days < 0 || r.Bytes < 0 {
 		return &Error{Kind: Invalid, Err: errors.New("a retention rule has no negative numbers")}
 	}
 	return nil
@@ -34,11 +40,10 @@ func (r Retention) valid() error {
 
 // keeper decides about entries that it is shown from the newest to the oldest.
 type keeper struct {
-	rule       Retention
-	now        time.Time
-	seen       int
-	hour, day  time.Time // of the newest entry kept for its hour, its day
-	kept, gone int
+	rule      Retention
+	now       time.Time
+	seen      int
+	hour, day time.Time // of the newest entry kept for its hour, its day
 }
 
 // keep reports whether an entry of that time stays.
@@ -57,11 +62,6 @@ func (k *keeper) keep(at time.Time) bool {
 			stays = true
 		}
 	}
-	if stays {
-		k.kept++
-	} else {
-		k.gone++
-	}
 	return stays
 }
 
@@ -75,6 +75,9 @@ type PruneReport struct {
 	KeptCheckpoints int       `json:"kept_checkpoints"` // automatic ones that stay
 	Outputs         int       `json:"outputs"`          // of commands, that went
 	KeptOutputs     int       `json:"kept_outputs"`
+	// KeptBytes is what those that stay hold alone, as Retention counts, or a bound on
+	// it where that is within the rule. 0 where the rule has no bound: it is not measured.
+	KeptBytes int64 `json:"kept_bytes"`
 }
 
 // PruneOptions tunes Prune.
@@ -85,78 +88,132 @@ type PruneOptions struct {
 
 // Prune drops the entries of the timeline and the automatic checkpoints that the
 // rule does not keep. GC frees what only they kept. An event that is gone cannot
-// be undone. It works on a full disk.
+// be undone. It works on a full disk. A rule with a bound in bytes may make it wait for
+// a collection that is under way; what that measures is measured beside writers.
 func (v *Vault) Prune(ctx context.Context, opts *PruneOptions) (PruneReport, error) {
 	if opts == nil {
 		opts = &PruneOptions{}
 	}
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
-	rule := v.retention()
-	if !opts.DryRun { // what only the newest event keeps is history as well
-		if err := v.settleCommitted(ctx); err != nil {
-			return PruneReport{}, wrap(err, "prune", v.Name())
-		}
-	}
+	rule := v.Retention()
 	if opts.Rule != nil {
 		rule = *opts.Rule
 	}
+	rep, err := v.prune(ctx, rule, opts.DryRun)
+	return rep, wrap(err, "prune", v.Name())
+}
+
+func (v *Vault) prune(ctx context.Context, rule Retention, dry bool) (PruneReport, error) {
+	if err := rule.valid(); err != nil {
+		return PruneReport{Rule: rule, DryRun: dry}, err
+	}
+	if !dry { // what only the newest event keeps is history as well
+		if err := v.settleSaved(ctx); err != nil {
+			return PruneReport{}, err
+		}
+	}
+	c, kept, err := v.beyond(ctx, rule)
+	if err != nil {
+		return PruneReport{}, err
+	}
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
 	e := v.entry(ctx, AuditPrune)
-	rep, err := v.pruneLocked(ctx, rule, opts.DryRun)
-	if err == nil && !opts.DryRun && rep.Events+rep.Checkpoints > 0 {
+	rep, err := v.pruneLocked(ctx, rule, c, dry)
+	rep.KeptBytes = kept
+	if err == nil && !dry && rep.Events+rep.Checkpoints > 0 {
 		e = e.between(v.rec.Root, v.rec.Root)
 		e.Subject = fmt.Sprintf("%d events, %d automatic checkpoints", rep.Events, rep.Checkpoints)
 		_, err = v.s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
 	}
-	return rep, wrap(err, "prune", v.Name())
+	return rep, err
 }
 
-// pruneLocked is Prune for a caller that holds commitMu.
-func (v *Vault) pruneLocked(ctx context.Context, rule Retention, dry bool) (PruneReport, error) {
+// settleSaved settles the vault as it is stored.
+func (v *Vault) settleSaved(ctx context.Context) error {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	return v.settleCommitted(ctx)
+}
+
+// beyond is excess for a rule that need not have a bound.
+func (v *Vault) beyond(ctx context.Context, rule Retention) (cut, int64, error) {
+	if rule.Bytes == 0 {
+		return cut{}, 0, nil
+	}
+	v.s.care.Lock()
+	defer v.s.care.Unlock()
+	return v.excess(ctx, rule, 0)
+}
+
+// pruneLocked is Prune for a caller that holds commitMu, and has found out what goes
+// for its bytes.
+func (v *Vault) pruneLocked(ctx context.Context, rule Retention, c cut, dry bool) (PruneReport, error) {
 	rep := PruneReport{Rule: rule, DryRun: dry}
 	if err := errors.Join(v.open(), rule.valid()); err != nil {
 		return rep, err
 	}
+	sel, err := v.selectHistory(ctx, rule, c)
+	if err != nil {
+		return rep, err
+	}
+	for _, p := range sel.kept {
+		*[]*int{pastEvent: &rep.KeptEvents, pastCheckpoint: &rep.KeptCheckpoints, pastOutput: &rep.KeptOutputs}[p.kind]++
+	}
+	if dry {
+		rep.Events, rep.Checkpoints, rep.Outputs = len(sel.events), len(sel.checkpoints), len(sel.outputs)
+		return rep, nil
+	}
+	rep.Events, err = v.dropRows(ctx, tableTimeline, sel.events)
+	if err == nil {
+		rep.Checkpoints, err = v.dropRows(ctx, tableCheckpoints, sel.checkpoints)
+	}
+	if err == nil {
+		rep.Outputs, err = v.dropRows(ctx, tableOutputs, sel.outputs)
+	}
+	return rep, err
+}
+
+// selection is what of a vault's history stays, and the keys of what goes.
+type selection struct {
+	kept                         []past
+	events, checkpoints, outputs [][]byte
+}
+
+// selectHistory applies the numbers of a rule, and a cut.
+func (v *Vault) selectHistory(ctx context.Context, rule Retention, c cut) (sel selection, err error) {
 	now := v.s.opts.Clock().UTC()
 	events, checkpoints := keeper{rule: rule, now: now}, keeper{rule: rule, now: now}
-	var old, saved [][]byte
-	err := v.s.kv.View(ctx, func(tx kv.Reader) error {
+	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
 		return eachEvent(tx, v.id, func(ev Event) error {
-			if !events.keep(ev.At) {
-				old = append(old, eventKey(v.id, ev.Seq))
+			if events.keep(ev.At) && ev.Seq > c.event {
+				sel.kept = append(sel.kept, past{pastEvent, ev.Seq, ev.At.UnixNano(), []Root{ev.After, ev.Before}})
+			} else {
+				sel.events = append(sel.events, eventKey(v.id, ev.Seq))
 			}
 			return nil
 		})
 	})
 	if err != nil {
-		return rep, err
+		return sel, err
 	}
 	list, err := v.Checkpoints(ctx)
 	if err != nil {
-		return rep, err
+		return sel, err
 	}
 	for i := len(list) - 1; i >= 0; i-- {
-		if seq, ok := parseCheckpointID(list[i].ID); ok && list[i].Auto && !checkpoints.keep(list[i].At) {
-			saved = append(saved, rowKey(v.id, seq))
+		cp := &list[i]
+		seq, ok := parseCheckpointID(cp.ID)
+		switch {
+		case !ok || !cp.Auto:
+		case checkpoints.keep(cp.At) && seq > c.checkpoint:
+			sel.kept = append(sel.kept, past{pastCheckpoint, seq, cp.At.UnixNano(), []Root{cp.Root}})
+		default:
+			sel.checkpoints = append(sel.checkpoints, rowKey(v.id, seq))
 		}
 	}
-	printed, kept, err := v.oldOutputs(ctx, rule)
-	if err != nil {
-		return rep, err
-	}
-	rep.KeptEvents, rep.KeptCheckpoints, rep.KeptOutputs = events.kept, checkpoints.kept, kept
-	if dry {
-		rep.Events, rep.Checkpoints, rep.Outputs = events.gone, checkpoints.gone, len(printed)
-		return rep, nil
-	}
-	rep.Events, err = v.dropRows(ctx, tableTimeline, old)
-	if err == nil {
-		rep.Checkpoints, err = v.dropRows(ctx, tableCheckpoints, saved)
-	}
-	if err == nil {
-		rep.Outputs, err = v.dropRows(ctx, tableOutputs, printed)
-	}
-	return rep, err
+	old, kept, err := v.oldOutputs(ctx, rule, c)
+	sel.outputs, sel.kept = old, append(sel.kept, kept...)
+	return sel, err
 }
 
 // dropRows deletes rows of the vault's history, the last ones first, so that what
@@ -259,7 +316,7 @@ func (v *Vault) pruneRecorded(ctx context.Context) {
 	if most := rule.Last + rule.Hours + rule.Days; err != nil || n <= most+most/4+pruneEvery {
 		return
 	}
-	_, _ = v.pruneLocked(context.WithoutCancel(ctx), rule, false)
+	_, _ = v.pruneLocked(context.WithoutCancel(ctx), rule, cut{}, false)
 }
 
 // pruneEvery is how many events lie between two looks at the number of them.

@@ -25,6 +25,7 @@ type Vault struct {
 	recorded uint64       // the event added under commitMu, until pruneRecorded; guarded by it
 	running  int          // commands that have begun, can change something, and have not ended; guarded by commitMu
 	begun    []*OpenEvent // guarded by commitMu
+	trimmed  trimmed      // the last time that its history was within its bound; guarded by care
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably

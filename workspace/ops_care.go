@@ -72,16 +72,17 @@ var OpGC = Op[InVault, engine.GCReport]{Name: "gc", Long: true,
 // PruneRequest asks to drop old history of a vault.
 type PruneRequest struct {
 	Vault string `json:"vault"`
-	// Last, Hours and Days change the rule that is used, each if it is not nil.
-	Last   *int `json:"last,omitempty"`
-	Hours  *int `json:"hours,omitempty"`
-	Days   *int `json:"days,omitempty"`
-	Save   bool `json:"save,omitempty"` // the rule is the vault's from now on
-	DryRun bool `json:"dry_run,omitempty"`
+	// Last, Hours, Days and Bytes change the rule that is used, each if it is not nil.
+	Last   *int   `json:"last,omitempty"`
+	Hours  *int   `json:"hours,omitempty"`
+	Days   *int   `json:"days,omitempty"`
+	Bytes  *int64 `json:"bytes,omitempty"`
+	Save   bool   `json:"save,omitempty"` // the rule is the vault's from now on
+	DryRun bool   `json:"dry_run,omitempty"`
 }
 
 // OpPrune drops the history that the vault's rule, or another one, does not keep.
-var OpPrune = Op[PruneRequest, engine.PruneReport]{Name: "prune",
+var OpPrune = Op[PruneRequest, engine.PruneReport]{Name: "prune", Long: true,
 	Run: func(ctx context.Context, o *Owner, req PruneRequest, _ Streams) (engine.PruneReport, error) {
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
@@ -92,6 +93,12 @@ var OpPrune = Op[PruneRequest, engine.PruneReport]{Name: "prune",
 			if f.from != nil {
 				*f.to = *f.from
 			}
+		}
+		if req.Bytes != nil {
+			rule.Bytes = *req.Bytes
+		}
+		if rule.Bytes > 0 {
+			o.interruptTending()
 		}
 		if req.Save && !req.DryRun {
 			if err := v.SetRetention(ctx, &rule); err != nil {

@@ -41,3 +41,28 @@ func TestTending(t *testing.T) {
 		t.Errorf("%+v", rep)
 	}
 }
+
+// TestTendingHistory gives a vault a bound on the bytes of its history and goes beyond
+// it: the owner drops the oldest and frees what only that kept, by itself.
+func TestTendingHistory(t *testing.T) {
+	w, _, ended := served(t, 5*time.Second)
+	bound := int64(2 << 20)
+	inV(t, w, workspace.OpPrune, workspace.PruneRequest{Vault: "v", Bytes: &bound, Save: true}, workspace.Streams{})
+	text := make([]byte, 1<<20)
+	for range 8 {
+		_, _ = rand.Read(text) // never fails
+		inV(t, w, workspace.OpWrite, workspace.WriteRequest{Vault: "v", Path: "/f"}, workspace.Streams{In: bytes.NewReader(text)})
+	}
+	select {
+	case err := <-ended:
+		if err != nil {
+			t.Fatal(err)
+		}
+	case <-time.After(30 * time.Second):
+		t.Fatal("the owner does not end")
+	}
+	st := inV(t, w, workspace.OpStats, workspace.InVault{Vault: "v"}, workspace.Streams{})
+	if st.HistoryBytes == 0 || st.HistoryBytes > bound || st.GarbageChunks != 0 || st.VaultBytes != 1<<20 {
+		t.Errorf("after the owner ended: %+v", st)
+	}
+}

@@ -31,8 +31,9 @@ type pruneCmd struct {
 	Last   *int `name:"keep-last" help:"Keep so many of the newest events, and of older ones only what the other flags say." placeholder:"N"`
 	Hours  *int `name:"keep-hourly" help:"Of older events keep one an hour, for so many hours back." placeholder:"N"`
 	Days   *int `name:"keep-daily" help:"Of older events keep one a day, for so many days back." placeholder:"N"`
-	Save   bool `help:"Use this rule for the vault from now on."`
-	DryRun bool `help:"Only tell what would go."`
+	Bytes  string `name:"keep-bytes" help:"Then drop the oldest until history keeps no more than this beside what else is kept; none removes the bound." placeholder:"SIZE"`
+	Save   bool   `help:"Use this rule for the vault from now on."`
+	DryRun bool   `help:"Only tell what would go."`
 }
 
 func (c *pruneCmd) run(a *app) error {
@@ -49,8 +50,16 @@ func (c *pruneCmd) run(a *app) error {
 			}
 		}
 	}
+	var bytes *int64
+	if c.Bytes != "" {
+		n, err := parseLimit(c.Bytes, sizeSuffixes)
+		if err != nil {
+			return usageError("--keep-bytes: %w", err)
+		}
+		bytes = &n
+	}
 	rep, err := call(a, workspace.OpPrune, func(v string) workspace.PruneRequest {
-		return workspace.PruneRequest{Vault: v, Last: c.Last, Hours: c.Hours, Days: c.Days, Save: c.Save, DryRun: c.DryRun}
+		return workspace.PruneRequest{Vault: v, Last: c.Last, Hours: c.Hours, Days: c.Days, Bytes: bytes, Save: c.Save, DryRun: c.DryRun}
 	}, workspace.Streams{})
 	if err != nil {
 		return err
@@ -60,7 +69,11 @@ func (c *pruneCmd) run(a *app) error {
 		if rep.DryRun {
 			did = "would drop"
 		}
-		fmt.Fprintf(w, "rule: the newest %d, one an hour for %d hours, one a day for %d days\n", rep.Rule.Last, rep.Rule.Hours, rep.Rule.Days)
+		fmt.Fprintf(w, "rule: the newest %d, one an hour for %d hours, one a day for %d days", rep.Rule.Last, rep.Rule.Hours, rep.Rule.Days)
+		if rep.Rule.Bytes > 0 {
+			fmt.Fprintf(w, "; no more than %s, of which at most %s are kept", size(rep.Rule.Bytes), size(rep.KeptBytes))
+		}
+		fmt.Fprintln(w)
 		fmt.Fprintf(w, "%s %d events, %d automatic checkpoints and %d outputs; %d, %d and %d stay\n",
 			did, rep.Events, rep.Checkpoints, rep.Outputs, rep.KeptEvents, rep.KeptCheckpoints, rep.KeptOutputs)
 		if !rep.DryRun && rep.Events+rep.Checkpoints > 0 {
