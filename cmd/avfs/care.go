@@ -28,9 +28,9 @@ func (gcCmd) run(a *app) error {
 }
 
 type pruneCmd struct {
-	Last   *int `name:"keep-last" help:"Keep so many of the newest events, and of older ones only what the other flags say." placeholder:"N"`
-	Hours  *int `name:"keep-hourly" help:"Of older events keep one an hour, for so many hours back." placeholder:"N"`
-	Days   *int `name:"keep-daily" help:"Of older events keep one a day, for so many days back." placeholder:"N"`
+	Last   *int   `name:"keep-last" help:"Keep so many of the newest events, and of older ones only what the other flags say." placeholder:"N"`
+	Hours  *int   `name:"keep-hourly" help:"Of older events keep one an hour, for so many hours back." placeholder:"N"`
+	Days   *int   `name:"keep-daily" help:"Of older events keep one a day, for so many days back." placeholder:"N"`
 	Bytes  string `name:"keep-bytes" help:"Then drop the oldest until history keeps no more than this beside what else is kept; none removes the bound." placeholder:"SIZE"`
 	Save   bool   `help:"Use this rule for the vault from now on."`
 	DryRun bool   `help:"Only tell what would go."`
