@@ -5,6 +5,7 @@ import (
 	"fmt"
 	"os"
 	"path/filepath"
+	"slices"
 	"strconv"
 
 	"golang.org/x/sys/unix"
@@ -80,12 +81,38 @@ func (k *kin) capLeader(pid int, path string) {
 			k.limit("the " + c.name + " limit is not applied: " + err.Error())
 			continue
 		}
-		k.capped(c.name, "rlimit, of each process")
+		k.capped(c.name, byProcess)
+		if c.name == LimitMemory {
+			k.limit("of the memory limit of each process only a breach by a command that failed with most of it in memory is seen")
+		}
 	}
 	if l.CPUs > 0 {
 		k.limit("the cpu limit is not applied: there is no cgroup for it")
 	}
 }
+
+// memoryFailed reports whether a command that failed had so much in memory that it most
+// likely ran into a limit of each process, which the kernel tells nobody of. One that
+// asked for too much at once, or had it mapped and not in memory, is not seen; neither is
+// what had in memory no more than this process, which a child counts as its own.
+func (t *task) memoryFailed() bool {
+	l := t.kin.uncapped.MemoryBytes
+	if l == 0 || t.res.Status != Completed || t.res.LeaderCode <= 0 || !slices.Contains(t.kin.caps, LimitMemory+" limit by "+byProcess) {
+		return false
+	}
+	var own unix.Rusage
+	if unix.Getrusage(unix.RUSAGE_SELF, &own) != nil || t.res.MaxRSS <= own.Maxrss<<10 {
+		return false
+	}
+	return t.res.MaxRSS >= l/100*nearLimit
+}
+
+// nearLimit is how much of a limit of memory in use, in percent, is as good as all: the
+// rest is of programs and libraries that are mapped and not in memory.
+const nearLimit = 85
+
+// byProcess is how a limit is applied that the cgroup does not hold.
+const byProcess = "rlimit, of each process"
 
 // breaches lists the limits that the command ran into, as far as the system tells.
 func (k *kin) breaches() []string {

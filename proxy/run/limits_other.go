@@ -10,3 +10,5 @@ func (k *kin) capGroup(l Limits) {
 }
 
 func (k *kin) breaches() []string { return nil }
+
+func (t *task) memoryFailed() bool { return false }

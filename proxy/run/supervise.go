@@ -70,6 +70,9 @@ func (t *task) supervise() error {
 	if t.spec.Limits.FileBytes > 0 && (t.res.Signal == "SIGXFSZ" || t.res.LeaderCode == exitSignal+sigXFSZ) {
 		t.res.LimitsHit = append(t.res.LimitsHit, LimitFileSize)
 	}
+	if t.memoryFailed() {
+		t.res.LimitsHit = append(t.res.LimitsHit, LimitMemory)
+	}
 	t.res.LimitsApplied = t.kin.caps
 	t.kin.close()
 	t.res.Tracking = t.kin.tracking
