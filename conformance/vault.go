@@ -93,6 +93,7 @@ var vaultTests = []vaultTest{
 	{"MergeRefused", "a merge that cannot be made whole must not be made by half", (*vaultSuite).testMergeRefused},
 	{"MergeKilled", "a merge that is cut short has happened or not", (*vaultSuite).testMergeKilled},
 	{"History", "whatever was forked, merged, restored, undone, redone and collected, no state that is kept may lose a byte", (*vaultSuite).testHistory},
+	{"HistoryKilled", "a kill at any moment may lose what nobody was told is safe, and nothing else", (*vaultSuite).testHistoryKilled},
 	{"Kill", "after a kill the store opens by itself and holds what was synced", (*vaultSuite).testKill},
 }
 

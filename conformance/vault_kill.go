@@ -165,6 +165,8 @@ func (s *vaultSuite) runAsChild() bool {
 	play, lifetime := s.writeVault, childLifetime
 	switch os.Getenv(envRole) {
 	case roleVaultWrite:
+	case roleVaultHistory:
+		play = s.historyForEver
 	case roleVaultMerge:
 		play = s.mergeOnce
 	case roleVaultRepair:

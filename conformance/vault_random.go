@@ -386,7 +386,7 @@ func (r *historyRun) collect(ctx context.Context, _ *told) {
 // prune drops all but the newest events, and the automatic checkpoints.
 func (r *historyRun) prune(ctx context.Context, t *told) {
 	r.settle(ctx, t)
-	last := r.rng.IntN(20)
+	last := 1 + r.rng.IntN(20)
 	r.note("%s prune to %d", t.name, last)
 	rep, err := t.v.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{Last: last}})
 	r.ok(err)
