@@ -291,7 +291,7 @@ func (r *historyRun) tell(ctx context.Context, t *told, was pathState, cause str
 
 // told adds an event.
 func (r *historyRun) told(t *told, ev engine.Event, after pathState) {
-	r.note("%s event %d %s", t.name, ev.Seq, ev.Cause)
+	r.note("%s event %d %s, takes back %d to %d %q", t.name, ev.Seq, ev.Cause, ev.Undoes, ev.Through, ev.Paths)
 	t.events = append(t.events, &toldEvent{Event: ev, before: t.noted, after: after})
 	t.noted, t.seen = after, ev.Seq
 }

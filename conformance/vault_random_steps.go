@@ -346,7 +346,7 @@ func (r *historyRun) merge(ctx context.Context, t *told) {
 	res, err := r.store.Merge(ctx, src.name, t.name, opts)
 	switch engine.KindOf(err) {
 	case "":
-	case engine.Conflict, engine.NoAncestor, engine.NotFound, engine.Exists, engine.NotDirectory:
+	case engine.Conflict, engine.NoAncestor:
 		r.compareNow(ctx, t)
 		r.tell(ctx, t, was, "")
 		return

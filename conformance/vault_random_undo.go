@@ -39,7 +39,7 @@ func (t *told) ledger() *ledger {
 // take takes an event back: what it had taken back stands again.
 func (l *ledger) take(seq uint64) {
 	l.back[seq] = true
-	for _, old := range l.took[seq] {
+	for _, old := range slices.Backward(l.took[seq]) { // the oldest first, as it happened
 		l.stand(old)
 	}
 }

@@ -131,6 +131,7 @@ type merger struct {
 	of           map[*entity]*mergeStep
 	kept         []string         // directories of the base that theirs deleted and that stay, with what is below
 	stays        map[*entity]bool // what a conflict keeps as it is
+	unsettled    bool             // a step got a place that is still to be looked at
 	conflicts    []MergeConflict
 	resolved     []MergeConflict
 	texts        int // files merged line by line
@@ -419,7 +420,7 @@ func (m *merger) replace(st *mergeStep) {
 // directory that goes with something in it.
 func (m *merger) settle() error {
 	for changed := true; changed; {
-		changed = false
+		changed, m.unsettled = false, false
 		for _, st := range slices.Clone(m.steps) {
 			if m.of[st.e] != st || !st.create && !st.move {
 				continue
@@ -437,7 +438,11 @@ func (m *merger) settle() error {
 		if err != nil {
 			return err
 		}
-		changed = changed || more
+		saved, err := m.saveFromTrees()
+		if err != nil {
+			return err
+		}
+		changed = changed || more || saved || m.unsettled
 	}
 	return m.joinLinks()
 }
@@ -481,25 +486,17 @@ func (m *merger) admitPlace(st *mergeStep) (bool, error) {
 		if m.clash(ConflictDirectoryFile, v, nil) != pickTheirs {
 			return false, nil
 		}
-		m.clear(st.to.up, up)
 		st.parents = true
-		return true, nil
+		return true, m.clear(st.to.up, up)
 	}
 	return m.admitName(st, up, v)
 }
 
-// clear plans the removal of what is in the way.
-func (m *merger) clear(e *entity, at located) {
-	st := m.of[e]
-	if st == nil {
-		st = &mergeStep{e: e, ours: at, remove: true}
-		m.add(st)
-	}
-	st.remove, st.tree = true, true
-}
-
 // admitName reports whether the name in the directory up will be free.
 func (m *merger) admitName(st *mergeStep, up located, v three) (bool, error) {
+	if other := m.rival(st); other != nil {
+		return m.yield(other, v), nil
+	}
 	p := joinPath(up.path, st.to.name)
 	at, err := m.ours.w.spot(m.ctx, p)
 	if err != nil || at.n == nil {
@@ -517,8 +514,7 @@ func (m *merger) admitName(st *mergeStep, up located, v three) (bool, error) {
 	if m.clash(kind, v, nil) != pickTheirs {
 		return false, nil
 	}
-	m.clear(e, v.ours)
-	return true, nil
+	return true, m.clear(e, v.ours)
 }
 
 // placeAfter is where an entity will be.
