@@ -367,7 +367,48 @@ func (a *applier) judge(st *applyStep, dir *hostDir) (reason string, err error) 
 	case !st.there:
 		return "it is gone", nil
 	}
+	if st.action == applyWrite && st.host.mode&engine.TypeMask == engine.TypeDir {
+		if own, err := a.hasOwn(dir, st.rel); own || err != nil {
+			a.barred = append(a.barred, drift(st.rel, "the host has something in it"))
+			return "", err
+		}
+	}
 	return a.unchanged(st, dir)
+}
+
+// hasOwn reports whether the host has something in the directory rel that did not come from
+// the vault. It is never removed, so nothing else can take the directory's place.
+func (a *applier) hasOwn(up *hostDir, rel string) (own bool, err error) {
+	dir, _, err := up.openDir(nameOf(rel))
+	if err != nil {
+		return false, err
+	}
+	defer dir.close() // nothing was written through it
+	names, err := dir.names()
+	for i := 0; i < len(names) && err == nil && !own; i++ {
+		below := rel + "/" + names[i]
+		if own, err = a.isOwn(below); own || err != nil {
+			break
+		}
+		st, serr := dir.stat(names[i])
+		if err = serr; err == nil && st.mode&engine.TypeMask == engine.TypeDir {
+			own, err = a.hasOwn(dir, below)
+		}
+	}
+	return own, err
+}
+
+// isOwn reports whether the vault never had the path, as far as the host knows.
+func (a *applier) isOwn(rel string) (bool, error) {
+	for _, snap := range []*engine.Snapshot{a.base, a.opts.Applied} {
+		if snap == nil {
+			continue
+		}
+		if at, err := a.find(snap, rel); at != nil || err != nil {
+			return false, err
+		}
+	}
+	return true, nil
 }
 
 // judgeGone is judge for what the vault has no more.
