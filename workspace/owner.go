@@ -19,7 +19,7 @@ type Owner struct {
 	path    string
 	driver  kv.Driver
 	store   *engine.Store
-	serving bool // others reach it; set before the first of them does
+	serving bool // others reach it; set, with w.mu held, before the first of them does
 	refs    int  // guarded by w.mu
 
 	// mounting is held while a mount is made or ended. It is taken before mu.
@@ -64,7 +64,7 @@ func (w *Workspace) connect(ctx context.Context, path string, away bool) (conn, 
 	}
 	deadline := time.Now().Add(w.cfg.LockWait)
 	for {
-		if o := w.opened(path); o != nil {
+		if o := w.opened(path, away); o != nil {
 			return conn{local: o}, nil
 		}
 		if r := w.dial(ctx, path); r != nil {
@@ -94,14 +94,17 @@ func (w *Workspace) connect(ctx context.Context, path string, away bool) (conn, 
 }
 
 // opened returns the owner in this process with one more reference, nil if there
-// is none.
-func (w *Workspace) opened(path string) *Owner {
+// is none. With away one does not count that serves nobody: it has the store for an
+// operation that is soon over, and what takes long would make it one that ends with
+// this process, mounts and all. The owner that is started instead waits for it.
+func (w *Workspace) opened(path string, away bool) *Owner {
 	w.mu.Lock()
 	defer w.mu.Unlock()
 	o := w.owners[path]
-	if o != nil {
-		o.refs++
+	if o == nil || away && w.cfg.Spawn != nil && !o.serving {
+		return nil
 	}
+	o.refs++
 	return o
 }
 
@@ -191,7 +194,8 @@ func (w *Workspace) recognise(path string) (kv.Driver, error) {
 	return nil, &engine.Error{Kind: engine.NotStore, Op: "open", Path: path}
 }
 
-// release gives one reference back; with the last one the store is closed.
+// release gives one reference back; with the last one the mounts that are left end and
+// the store is closed.
 func (o *Owner) release() error {
 	o.w.mu.Lock()
 	defer o.w.mu.Unlock()
@@ -200,7 +204,7 @@ func (o *Owner) release() error {
 		return nil
 	}
 	delete(o.w.owners, o.path)
-	return errors.Join(settleAll(context.Background(), o.store), o.store.Close())
+	return errors.Join(o.unmountAll(context.Background()), settleAll(context.Background(), o.store), o.store.Close())
 }
 
 // settleAll gives what changed in the vaults of a store without an event an event: when

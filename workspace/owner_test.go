@@ -7,6 +7,7 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -73,6 +74,53 @@ func inV[Req, Res any](t *testing.T, w *workspace.Workspace, op workspace.Op[Req
 		t.Fatalf("%s: %v", op.Name, err)
 	}
 	return res
+}
+
+// TestLongGoesElsewhere holds that what takes long never becomes part of an operation
+// of this process that has the store open for a moment: the mount of a command would
+// end with this process.
+func TestLongGoesElsewhere(t *testing.T) {
+	home := t.TempDir()
+	owner := open(t, home)
+	doc, err := owner.CreateVault(t.Context(), "v", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	held, hold := make(chan struct{}), make(chan struct{})
+	letGo := sync.OnceFunc(func() { close(hold) })
+	defer letGo()
+	w, err := workspace.Open(workspace.Config{Home: home, Drivers: backends.All(), Version: "test", Spawn: func(_ context.Context, store string) error {
+		letGo()
+		serve(t, owner, store, -1)
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	moment := workspace.Op[workspace.InVault, bool]{Name: "moment", Run: func(context.Context, *workspace.Owner, workspace.InVault, workspace.Streams) (bool, error) {
+		close(held)
+		<-hold
+		return true, nil
+	}}
+	over := make(chan error, 1)
+	go func() { // ends when it is let go
+		_, err := workspace.Call(t.Context(), w, doc.Store, moment, workspace.InVault{Vault: "v"}, workspace.Streams{})
+		over <- err
+	}()
+	<-held
+	long := workspace.OpLog
+	long.Long = true
+	long.Run = func(context.Context, *workspace.Owner, workspace.LogRequest, workspace.Streams) ([]engine.LogEntry, error) {
+		t.Error("it ran in this process")
+		return nil, nil
+	}
+	if _, err := workspace.Call(t.Context(), w, doc.Store, long, workspace.LogRequest{Vault: "v"}, workspace.Streams{}); err != nil {
+		t.Error(err)
+	}
+	letGo()
+	if err := <-over; err != nil {
+		t.Error(err)
+	}
 }
 
 // TestThroughOwner does everything that a command does through an owner, streams

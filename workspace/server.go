@@ -51,7 +51,9 @@ func (w *Workspace) Serve(ctx context.Context, path string, opts ServeOptions) (
 	}
 	ctx, stop := context.WithCancel(ctx)
 	defer stop()
+	w.mu.Lock()
 	o.serving = true
+	w.mu.Unlock()
 	h := &server{o: o, ops: operations(), stop: stop}
 	srv := &http.Server{Handler: h, ReadHeaderTimeout: 10 * time.Second}
 	served := make(chan error, 1)
