@@ -41,9 +41,15 @@ func (a *mergeApply) run(ctx context.Context) error {
 	if err := a.removeAll(ctx); err != nil {
 		return err
 	}
-	for _, st := range a.m.steps {
-		if err := a.put(ctx, st); err != nil {
-			return atPath(err, "merge", a.m.pathAfter(st.e))
+	// What moves has its name before something else of the file can take its old one.
+	for _, moves := range []bool{true, false} {
+		for _, st := range a.m.steps {
+			if st.move != moves {
+				continue
+			}
+			if err := a.put(ctx, st); err != nil {
+				return atPath(err, "merge", a.m.pathAfter(st.e))
+			}
 		}
 	}
 	for _, st := range a.m.steps {

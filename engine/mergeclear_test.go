@@ -55,6 +55,11 @@ func TestMergeOneNameForTwo(t *testing.T) {
 			base: "w a 1\nsl g x", ours: "rm g\nd g\nmv a g/a", theirs: "rm g",
 			want: tree{"a": "1"},
 		},
+		{
+			name: "a move away from a name that becomes another one of the file, for theirs", opts: theirs,
+			base: "w g/b 1", ours: "mv g/b b/c", theirs: "mv g/b g/d\nln g/d b/c\nln g/d b/a",
+			want: tree{"b": "dir", "b/a": "1 = b/a", "b/c": "1 = b/a", "g": "dir", "g/d": "1 = b/a"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := mergeVaults(t, tc.base, tc.ours, tc.theirs)
