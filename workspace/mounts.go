@@ -5,6 +5,7 @@ import (
 	"crypto/rand"
 	"errors"
 	"fmt"
+	"io/fs"
 	"os"
 	"path/filepath"
 	"sort"
@@ -407,14 +408,28 @@ func (o *Owner) endIfIdle(ctx context.Context) bool {
 		if !info.Implicit {
 			continue
 		}
-		if _, err := o.unmount(ctx, info.Mountpoint, false); err != nil && engine.KindOf(err) != NotMounted {
-			return false // somebody has a foot in it
+		_, err := o.unmount(ctx, info.Mountpoint, false)
+		if err == nil || engine.KindOf(err) == NotMounted {
+			continue
 		}
+		if !o.deleted() {
+			return false // somebody has a foot in it, or what is pending cannot be saved
+		}
+		// What is pending has nowhere to go any more. The end of the owner takes the
+		// mounts along, in use or not.
+		o.close()
+		return true
 	}
 	o.mu.Lock()
 	defer o.mu.Unlock()
 	o.closing = o.closing || o.busy == 0 && len(o.mounts) == 0
 	return o.closing
+}
+
+// deleted reports whether somebody has removed the store.
+func (o *Owner) deleted() bool {
+	_, err := os.Lstat(o.path)
+	return errors.Is(err, fs.ErrNotExist)
 }
 
 // closeIfIdle has the owner take no more operations, unless one is under way or a
