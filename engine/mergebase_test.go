@@ -139,7 +139,6 @@ func TestMergeAfterRedo(t *testing.T) {
 		}
 	}
 	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "added b")
-	merge := newest()
 	undo(nil)
 	redo()
 	play(t, src, "rm b")
@@ -150,7 +149,7 @@ func TestMergeAfterRedo(t *testing.T) {
 	redo()
 	play(t, src, "w b t2")
 	wantPaths(t, mustMerge(t, st, "src", "dst", nil), "added b")
-	merge = newest()
+	merge := newest()
 	play(t, dst, "w other 1") // so that the undo is one of paths
 	undo(merge)
 	back := newest()

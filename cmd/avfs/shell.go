@@ -4,7 +4,6 @@ import (
 	"os"
 	"strings"
 
-	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/proxy"
 )
 
@@ -67,6 +66,3 @@ func (a *app) shellEnv() []string {
 	}
 	return env
 }
-
-// errNoTerminal says that this system has no pseudo terminals that avfs knows.
-var errNoTerminal = &engine.Error{Kind: engine.Unsupported, Op: "shell"}

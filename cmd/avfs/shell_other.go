@@ -2,12 +2,18 @@
 
 package main
 
-import "os"
+import (
+	"os"
+
+	"github.com/agentvfs/avfs/engine"
+)
 
 // terminal is a pseudo terminal for a command, which only Linux has here.
 type terminal struct{}
 
-func openTerminal(*os.File) (*terminal, error) { return nil, errNoTerminal }
+func openTerminal(*os.File) (*terminal, error) {
+	return nil, &engine.Error{Kind: engine.Unsupported, Op: "shell"}
+}
 
 func (*terminal) command(argv []string) ([]string, error) { return argv, nil }
 

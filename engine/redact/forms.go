@@ -278,7 +278,7 @@ func isSecret(name string) bool {
 
 // plain is a name in lower case without separators and the dashes of a flag.
 func plain(name string) string {
-	if strings.IndexAny(name, "-_.") < 0 {
+	if !strings.ContainsAny(name, "-_.") {
 		return strings.ToLower(name)
 	}
 	return strings.ToLower(separators.Replace(name))
