@@ -16,7 +16,7 @@ import (
 type GCReport struct {
 	Nodes          int64 `json:"nodes"`             // tree nodes deleted
 	Chunks         int64 `json:"chunks"`            // chunks deleted
-	Rows           int64 `json:"rows"`              // checkpoints and timeline entries of deleted vaults
+	Rows           int64 `json:"rows"`              // checkpoints, timeline entries and notes of deleted vaults
 	LiveNodes      int64 `json:"live_nodes"`        // tree nodes kept
 	LiveChunks     int64 `json:"live_chunks"`       // chunks kept
 	ReclaimedBytes int64 `json:"reclaimed_bytes"`   // given back to the file system, as the back end measures it
@@ -396,8 +396,8 @@ func (s *Store) deleteKeys(ctx context.Context, t kv.Table, keys [][]byte) error
 	})
 }
 
-// sweepRows deletes the rows that belong to no vault: checkpoints, timeline entries
-// and others.
+// sweepRows deletes the rows that belong to no vault: checkpoints, timeline entries,
+// notes and others.
 func (s *Store) sweepRows(ctx context.Context) (dead int64, err error) {
 	last, vaults := s.vaultIDs()
 	for _, t := range rowTables() {
@@ -412,7 +412,8 @@ func (s *Store) sweepRows(ctx context.Context) (dead int64, err error) {
 			return dead, err
 		}
 	}
-	return dead, nil
+	notes, err := s.sweepNotes(ctx, last, vaults)
+	return dead + notes, err
 }
 
 // vaultIDs lists the vaults up to the newest id, at a moment in which none is made.

@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"encoding/json"
 	"errors"
@@ -14,11 +15,13 @@ import (
 // kind and name, read and replaced as a whole, and part of a backup. The engine does
 // not look into it.
 type Note struct {
-	Kind  string          `json:"kind"` // without '/'
-	Name  string          `json:"name"` // unique within the kind
-	Vault string          `json:"vault,omitempty"`
-	At    time.Time       `json:"at"` // of the last change
-	Body  json.RawMessage `json:"body"`
+	Kind  string `json:"kind"` // without '/'
+	Name  string `json:"name"` // unique within the kind
+	Vault string `json:"vault,omitempty"`
+	// VaultID is the vault that the note goes with, which has to be there; 0: it stays.
+	VaultID uint64          `json:"vault_id,omitempty"`
+	At      time.Time       `json:"at"` // of the last change
+	Body    json.RawMessage `json:"body"`
 }
 
 // MaxNote bounds the body of a note, in bytes.
@@ -87,6 +90,9 @@ func (s *Store) ChangeNote(ctx context.Context, kind, name string, audit *AuditE
 			}
 			return tx.Delete(tableNotes, gone.key())
 		}
+		if err := vaultThere(tx, now); err != nil {
+			return err
+		}
 		now.Kind, now.Name, now.At = kind, name, s.opts.Clock().UTC()
 		if len(now.Body) > MaxNote {
 			return &Error{Kind: FileTooLarge, Err: errors.New("a note is at most 512 KiB")}
@@ -100,4 +106,65 @@ func (s *Store) ChangeNote(ctx context.Context, kind, name string, audit *AuditE
 		err = s.kv.Update(ctx, kv.Durable|kv.Reclaim, change)
 	}
 	return now, wrap(err, op, name)
+}
+
+// vaultThere fails where the vault that a note goes with is deleted: nothing would delete
+// the note.
+func vaultThere(tx kv.Reader, n *Note) error {
+	if n.VaultID == 0 {
+		return nil
+	}
+	_, ok, err := tx.Get(tableVaults, kv.ID(n.VaultID))
+	if err == nil && !ok {
+		err = &Error{Kind: VaultNotFound, Path: n.Vault}
+	}
+	return err
+}
+
+// deleteNotes deletes up to limit notes of a vault and reports whether more are left.
+// Those of versions that did not note the vault's id are found by its name. A damaged
+// one is left for a check to find.
+func deleteNotes(tx kv.Writer, id uint64, name string, limit int) (more bool, err error) {
+	var keys [][]byte
+	err = tx.Scan(tableNotes, nil, nil, func(k, value []byte) error {
+		var n Note
+		if parseJSON(tableNotes, k, value, &n) != nil || n.VaultID != id && (n.VaultID != 0 || n.Vault != name) {
+			return nil
+		}
+		if more = len(keys) == limit; more {
+			return kv.Stop
+		}
+		keys = append(keys, bytes.Clone(k))
+		return nil
+	})
+	for _, k := range keys {
+		if err == nil {
+			err = tx.Delete(tableNotes, k)
+		}
+	}
+	return more, err
+}
+
+// sweepNotes deletes the notes of vaults that are deleted: those that a deletion did not
+// get to, and those of versions that left them. Of the latter only the name of the vault
+// is known.
+func (s *Store) sweepNotes(ctx context.Context, last uint64, vaults map[uint64]bool) (dead int64, err error) {
+	ownerless := func(k, value []byte) bool {
+		var n Note
+		switch {
+		case parseJSON(tableNotes, k, value, &n) != nil:
+			return false
+		case n.VaultID != 0:
+			return n.VaultID <= last && !vaults[n.VaultID]
+		case n.Vault == "":
+			return false
+		}
+		_, err := s.Vault(ctx, n.Vault)
+		return KindOf(err) == VaultNotFound
+	}
+	err = s.eachRow(ctx, tableNotes, ownerless, func(keys [][]byte) error {
+		dead += int64(len(keys))
+		return s.deleteKeys(ctx, tableNotes, keys)
+	})
+	return dead, err
 }

@@ -357,7 +357,7 @@ func (s *Store) Vaults(_ context.Context) ([]VaultInfo, error) {
 	return infos, nil
 }
 
-// DeleteVault removes a vault with its checkpoints and its timeline. Forks of it
+// DeleteVault removes a vault with its checkpoints, its timeline and its notes. Forks of it
 // stay. A vault with open files is Busy. An error after the vault itself is gone
 // only means that rows were left for GC.
 func (s *Store) DeleteVault(ctx context.Context, name string) error {
@@ -371,8 +371,14 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 	const mode = kv.Durable | kv.Reclaim
 	e := v.entry(ctx, AuditVaultDelete)
 	e.RootBefore = v.rec.Root.String() // retired: nobody changes it any more
+	notes := func(tx kv.Writer) (bool, error) { return deleteNotes(tx, v.id, name, deleteBatch) }
+	var more bool
 	err = s.kv.Update(ctx, mode, func(tx kv.Writer) error {
 		if _, err := s.putAudit(tx, e); err != nil {
+			return err
+		}
+		var err error
+		if more, err = notes(tx); err != nil {
 			return err
 		}
 		return tx.Delete(tableVaults, kv.ID(v.id))
@@ -385,16 +391,29 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 	s.mu.Lock()
 	delete(s.vaults, name)
 	s.mu.Unlock()
+	if more {
+		err = s.inBatches(ctx, mode, notes)
+	}
 	for _, t := range rowTables() {
-		for more := true; more && err == nil; {
-			err = s.kv.Update(ctx, mode, func(tx kv.Writer) error {
-				var err error
-				more, err = deletePrefix(tx, t, kv.ID(v.id), deleteBatch)
-				return err
-			})
+		if err == nil {
+			err = s.inBatches(ctx, mode, func(tx kv.Writer) (bool, error) { return deletePrefix(tx, t, kv.ID(v.id), deleteBatch) })
 		}
 	}
 	return wrap(err, "delete vault", name)
+}
+
+// inBatches calls fn, each time in a transaction of its own, until nothing more is left.
+func (s *Store) inBatches(ctx context.Context, mode kv.Mode, fn func(tx kv.Writer) (more bool, err error)) error {
+	for more := true; more; {
+		err := s.kv.Update(ctx, mode, func(tx kv.Writer) (err error) {
+			more, err = fn(tx)
+			return err
+		})
+		if err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 // deleteBatch is how many rows one transaction deletes.

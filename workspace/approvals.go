@@ -12,6 +12,7 @@ import (
 	"github.com/oklog/ulid/v2"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/redact"
 )
 
 // ApprovalState says how far an approval is.
@@ -45,9 +46,10 @@ type Approval struct {
 	ID        string        `json:"id"`
 	State     ApprovalState `json:"state"`
 	Vault     string        `json:"vault"`
+	VaultID   uint64        `json:"vault_id,omitempty"` // which the owner knows: a later vault of that name is another
 	Fork      string        `json:"fork,omitempty"`
-	Argv      []string      `json:"argv,omitempty"`
-	Shell     string        `json:"shell,omitempty"`
+	Argv      []string      `json:"argv,omitempty"`  // without secrets; the binding knows them
+	Shell     string        `json:"shell,omitempty"` // likewise
 	Cwd       string        `json:"cwd"`
 	Env       []string      `json:"env,omitempty"` // the names of the variables that the command was to get beside the usual ones
 	Policy    string        `json:"policy"`        // the digest of the policy that wants it
@@ -67,6 +69,9 @@ type Approval struct {
 
 const noteApproval = "approval"
 
+// secrets takes what looks like a secret out of command lines that are kept.
+var secrets = redact.New()
+
 func approvalOf(n *engine.Note, now time.Time) (Approval, error) {
 	var a Approval
 	if err := json.Unmarshal(n.Body, &a); err != nil {
@@ -80,7 +85,7 @@ func approvalOf(n *engine.Note, now time.Time) (Approval, error) {
 
 func (a *Approval) note() (*engine.Note, error) {
 	body, err := json.Marshal(a)
-	return &engine.Note{Vault: a.Vault, Body: body}, err
+	return &engine.Note{Vault: a.Vault, VaultID: a.VaultID, Body: body}, err
 }
 
 // audit is an entry about what became of an approval.
@@ -98,6 +103,11 @@ var OpApprovalAsk = Op[Approval, Approval]{Name: "approval.ask",
 	Run: func(ctx context.Context, o *Owner, req Approval, _ Streams) (Approval, error) {
 		o.deciding.Lock()
 		defer o.deciding.Unlock()
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return req, err
+		}
+		req.VaultID, req.Argv, req.Shell, req.Reason = v.Info().ID, secrets.Argv(req.Argv), secrets.Text(req.Shell), secrets.Text(req.Reason)
 		list, err := o.approvals(ctx)
 		if err != nil {
 			return req, err
@@ -105,7 +115,7 @@ var OpApprovalAsk = Op[Approval, Approval]{Name: "approval.ask",
 		now := time.Now().UTC()
 		for _, a := range list {
 			over := a.State == ApprovalUsed || a.State == ApprovalExpired
-			if !over && a.Binding == req.Binding {
+			if !over && a.Binding == req.Binding && a.VaultID == req.VaultID {
 				return a, nil
 			}
 			if over && now.Sub(a.ExpiresAt) > approvalKeep {
@@ -243,9 +253,10 @@ func (o *Owner) changeApproval(ctx context.Context, id string, entry *engine.Aud
 	return a, err
 }
 
-// useApproval takes the approval of an exec, which nobody can use again. The returned
-// function gives it back, for a command that does not run after all.
-func (o *Owner) useApproval(ctx context.Context, req *ExecRequest) (back func() error, err error) {
+// useApproval takes the approval of an exec that was asked for in the vault of that id.
+// Nobody can use it again. The returned function gives it back, for a command that does
+// not run after all.
+func (o *Owner) useApproval(ctx context.Context, asked uint64, req *ExecRequest) (back func() error, err error) {
 	if req.Approval == "" {
 		return func() error { return nil }, nil
 	}
@@ -253,7 +264,7 @@ func (o *Owner) useApproval(ctx context.Context, req *ExecRequest) (back func() 
 		if a.State != ApprovalApproved {
 			return notNow(a)
 		}
-		if a.Binding != req.Binding {
+		if a.Binding != req.Binding || a.VaultID != asked {
 			return &engine.Error{Kind: ApprovalInvalid, Op: "approval", Path: a.ID, Err: errors.New("it is for another command, vault, directory, environment or policy")}
 		}
 		a.State, a.UsedBy = ApprovalUsed, req.ID

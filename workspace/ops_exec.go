@@ -107,6 +107,10 @@ var OpExec = Op[ExecRequest, ExecEnded]{Name: "exec", Long: true, In: true, Run:
 
 func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnded, error) {
 	defer o.asked(req.ID)()
+	in, err := o.vault(ctx, req.Vault)
+	if err != nil {
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
+	}
 	if req.Fork != "" {
 		if _, err := o.fork(ctx, ForkRequest{Vault: req.Vault, Name: req.Fork}); err != nil {
 			return ExecEnded{}, o.notRun(ctx, req, s, err)
@@ -142,7 +146,7 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	defer o.noteExec(req)()
-	back, err := o.useApproval(ctx, &req)
+	back, err := o.useApproval(ctx, in.Info().ID, &req)
 	if err != nil {
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}

@@ -90,7 +90,7 @@ func (o *Owner) claimService(v *engine.Vault, req *ExecRequest) (*service, func(
 	}
 	key := sessionNote(v, req.Service)
 	svc := &service{exec: req.ID, vault: req.Vault, over: make(chan struct{}), doc: Service{
-		Name: req.Service, Vault: req.Vault, State: ServiceRunning, ExecID: req.ID, Command: req.Command, StartedAt: time.Now().UTC(),
+		Name: req.Service, Vault: req.Vault, State: ServiceRunning, ExecID: req.ID, Command: secrets.Argv(req.Command), StartedAt: time.Now().UTC(),
 	}}
 	o.mu.Lock()
 	defer o.mu.Unlock()
@@ -201,7 +201,7 @@ func (o *Owner) keepService(ctx context.Context, doc *Service) error {
 		return err
 	}
 	_, err = o.store.ChangeNote(ctx, noteService, sessionNote(v, doc.Name), nil, func(*engine.Note) (*engine.Note, error) {
-		return &engine.Note{Vault: doc.Vault, Body: body}, nil
+		return &engine.Note{Vault: doc.Vault, VaultID: v.Info().ID, Body: body}, nil
 	})
 	return err
 }

@@ -158,7 +158,7 @@ func (x *held) keepSession(ctx context.Context, s *Session) error {
 		return err
 	}
 	_, err = x.o.store.ChangeNote(ctx, noteSession, sessionNote(x.v, s.Name), nil, func(*engine.Note) (*engine.Note, error) {
-		return &engine.Note{Vault: x.req.Vault, Body: body}, nil
+		return &engine.Note{Vault: x.req.Vault, VaultID: x.v.Info().ID, Body: body}, nil
 	})
 	return err
 }
