@@ -67,6 +67,9 @@ func (s *vaultSuite) testGCTail(t *testing.T) {
 		if err := v.DeleteCheckpoint(ctx, "all"); err != nil {
 			t.Fatal(err)
 		}
+		if _, err := v.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{}}); err != nil {
+			t.Fatal(err)
+		}
 		alone, err := s.foreground(ctx, v, func() error { time.Sleep(time.Second); return nil })
 		if err != nil {
 			t.Fatal(err)
@@ -236,6 +239,9 @@ func (s *vaultSuite) collectForEver(ctx context.Context, path string) error {
 			return err
 		}
 		if err := v.DeleteCheckpoint(ctx, "all"); err != nil {
+			return err
+		}
+		if _, err := v.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{}}); err != nil {
 			return err
 		}
 		fmt.Println("collecting")

@@ -128,10 +128,14 @@ func (v *Vault) prune(ctx context.Context, rule Retention, dry bool) (PruneRepor
 	return rep, err
 }
 
-// settleSaved settles the vault as it is stored.
+// settleSaved settles the vault, as it is stored where the disk has no room for what is
+// pending.
 func (v *Vault) settleSaved(ctx context.Context) error {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
+	if err := v.commitLocked(ctx, commitRequest{}); err != nil && KindOf(err) != NoSpace {
+		return err
+	}
 	return v.settleCommitted(ctx)
 }
 
