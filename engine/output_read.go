@@ -141,7 +141,8 @@ const maxOutputBytes = 1 << 30
 
 // oldOutputs lists the outputs that the rule and the cut do not keep, the newest
 // first, and those that they do. Those of commands that run stay, with no root of their
-// own, since it goes on changing.
+// own, since it goes on changing. What is from before the store was opened does not run,
+// though its command may have died before its row could say so.
 func (v *Vault) oldOutputs(ctx context.Context, rule Retention, c cut) (old [][]byte, kept []past, err error) {
 	keep := keeper{rule: rule, now: v.s.opts.Clock().UTC()}
 	var total int64
@@ -152,7 +153,7 @@ func (v *Vault) oldOutputs(ctx context.Context, rule Retention, c cut) (old [][]
 			}
 			p := past{kind: pastOutput, seq: ^kv.ParseID(k[8:]), at: rec.At.UnixNano()}
 			switch {
-			case !rec.Ended:
+			case !rec.Ended && p.seq > v.s.deadOutput:
 				kept = append(kept, p)
 			case !keep.keep(rec.At) || total > maxOutputBytes || p.seq <= c.output:
 				old = append(old, append([]byte(nil), k...))

@@ -176,6 +176,50 @@ func TestOutputSurvivesDeath(t *testing.T) {
 	closeStore(t, st)
 }
 
+// TestOutputOfTheDeadIsPruned holds that the output of a command whose process died
+// goes with the history like any other, with its content and by the bound in bytes too,
+// and that of one that runs does not.
+func TestOutputOfTheDeadIsPruned(t *testing.T) {
+	ctx := t.Context()
+	for name, rule := range map[string]engine.Retention{"numbers": {}, "bytes": {Last: 100, Bytes: 1 << 10}} {
+		t.Run(name, func(t *testing.T) {
+			db, st, v := newMain(t)
+			defer closeStore(t, st)
+			u := beginExec(t, v, "dead", true)
+			defer endExec(t, u)
+			u.Output().Write(ctx, "stdout", []byte(lines(200_000)))
+			u.Output().Flush(ctx)
+			died, err := engine.Open(ctx, db.Clone(memkv.ProcessDeath, 0), quietOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			defer closeStore(t, died)
+			endExec(t, died.Unfinished()[0])
+			main, err := died.Vault(ctx, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			runs := beginExec(t, main, "runs", true)
+			defer endExec(t, runs)
+			runs.Output().Write(ctx, "stdout", []byte("it runs"))
+			runs.Output().Flush(ctx)
+			rep, err := main.Prune(ctx, &engine.PruneOptions{Rule: &rule})
+			if err != nil || rep.Outputs != 1 || rep.KeptOutputs != 1 {
+				t.Errorf("%+v, %v", rep, err)
+			}
+			if k, err := died.Output(ctx, "main", "dead"); engine.KindOf(err) != engine.NotFound {
+				t.Errorf("the output of the dead is kept: %+v, %v", k, err)
+			}
+			if got := printed(t, died, "runs", "stdout", 0, 100); got != "it runs" {
+				t.Errorf("of the command that runs %q is kept", got)
+			}
+			if gc, err := died.GC(ctx); err != nil || gc.Chunks < 2 {
+				t.Errorf("%+v, %v", gc, err)
+			}
+		})
+	}
+}
+
 // TestOutputsArePruned holds that outputs go with the history, by the rule and by
 // themselves, and those of deleted vaults with them.
 func TestOutputsArePruned(t *testing.T) {

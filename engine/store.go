@@ -96,6 +96,8 @@ type Store struct {
 	// The newest ids handed out; a commit persists them with what uses them.
 	lastNode, lastChunk, lastVault, lastCheckpoint, lastEvent, lastOutput atomic.Uint64
 
+	deadOutput uint64 // outputs up to this one are over, whatever their rows say; set at open
+
 	lastUnfinished atomic.Uint64 // need only be new among the records that are there
 	left           []*Unfinished // by the process that had the store before; set at open
 
@@ -202,6 +204,7 @@ func (s *Store) load(ctx context.Context) error {
 		s.lastCheckpoint.Store(c.Checkpoint)
 		s.lastEvent.Store(c.Event)
 		s.lastOutput.Store(c.Output)
+		s.deadOutput = c.Output
 		s.collectedBytes.Store(c.Collected)
 		err = tx.Scan(tableVaults, nil, nil, func(k, value []byte) error {
 			var rec vaultRecord
