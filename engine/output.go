@@ -53,6 +53,13 @@ type outputRecord struct {
 	Cut     string         `json:"cut,omitempty"`
 }
 
+// nothing reports whether the command has printed nothing that is kept. Then there is no
+// tree.
+func (r *outputRecord) nothing() bool {
+	kept := func(s StreamOutput) bool { return s.Kept != 0 }
+	return r.Root.IsZero() && !slices.ContainsFunc(r.Streams, kept)
+}
+
 // StreamOutput says what is kept of one stream. What is kept is its beginning.
 type StreamOutput struct {
 	Name  string `json:"name"`

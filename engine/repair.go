@@ -517,7 +517,10 @@ func (r *repairer) reseal(ctx context.Context, t kv.Table, key, value []byte) (s
 		if strictJSON(body, &rec) != nil || rec.VaultID != vault {
 			return nil, "", nil
 		}
-		doc, roots, what = rec, []Root{rec.Root}, "the output of exec "+rec.ID
+		doc, what = rec, "the output of exec "+rec.ID
+		if !rec.nothing() {
+			roots = []Root{rec.Root}
+		}
 	default:
 		var ev Event
 		if strictJSON(body, &ev) != nil || ev.VaultID != vault || ev.Seq != ^seq {

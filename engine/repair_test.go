@@ -416,3 +416,30 @@ func salvage(t *testing.T, db *memkv.Store, want string) bool {
 	sound(t, st, "used after a salvage")
 	return true
 }
+
+// TestRepairSilentOutput damages the row of a command that printed nothing, which has no
+// tree to prove it: it is mended, and the store can be pruned and collected.
+func TestRepairSilentOutput(t *testing.T) {
+	ctx := t.Context()
+	db, st, v := newMain(t)
+	defer closeStore(t, st)
+	endExec(t, beginExec(t, v, "silent", true))
+	rows := table(t, "outputs")
+	keys, values := rowsOf(t, db, rows)
+	if len(keys) != 1 {
+		t.Fatalf("%d rows", len(keys))
+	}
+	putRow(t, db, rows, keys[0], flipped(values[0], len(values[0])-3)) // in the sum
+	if _, err := v.Prune(ctx, nil); engine.KindOf(err) != engine.Corrupt {
+		t.Fatalf("the damage is not seen: %v", err)
+	}
+	if rep := repair(t, st); len(rep.Repaired) != 1 || len(rep.Findings) != 0 || rep.Collected == nil {
+		t.Errorf("%+v", rep)
+	}
+	if _, err := v.Prune(ctx, nil); err != nil {
+		t.Error(err)
+	}
+	if _, now := rowsOf(t, db, rows); !bytes.Equal(now[0], values[0]) {
+		t.Errorf("the row is %s, was %s", now[0], values[0])
+	}
+}
