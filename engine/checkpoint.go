@@ -22,6 +22,9 @@ type Checkpoint struct {
 	Root    Root      `json:"root"`
 	Files   int64     `json:"files"`
 	Bytes   int64     `json:"bytes"`
+	// Seq is the least number that an event can have that came after, in any vault of the
+	// store; 0 in a checkpoint that was made before there was such a number.
+	Seq uint64 `json:"seq,omitempty"`
 }
 
 // CheckpointOptions describes a new checkpoint.
@@ -68,7 +71,7 @@ func (v *Vault) newCheckpoint(opts CheckpointOptions) (cp *Checkpoint, keep func
 	}
 	return cp, func(tx kv.Writer, rec *vaultRecord) error {
 		rec.Checkpoints++
-		cp.Root, cp.Files, cp.Bytes = rec.Root, rec.Count, rec.Bytes
+		cp.Root, cp.Files, cp.Bytes, cp.Seq = rec.Root, rec.Count, rec.Bytes, v.s.nextEvent()
 		return putJSON(tx, tableCheckpoints, rowKey(v.id, seq), cp)
 	}
 }

@@ -20,7 +20,7 @@ func (s *Store) Fork(ctx context.Context, src, dst string) (*Vault, error) {
 		return nil, wrap(err, "fork", src)
 	}
 	rec := v.rec
-	fork, err := s.forkFrom(ctx, v, forkPoint{rec.Root, s.opts.Clock().UTC(), rec.Count, rec.Bytes}, dst)
+	fork, err := s.forkFrom(ctx, v, forkPoint{rec.Root, s.opts.Clock().UTC(), s.nextEvent(), rec.Count, rec.Bytes}, dst)
 	return fork, wrap(err, "fork", src)
 }
 
@@ -38,7 +38,7 @@ func (s *Store) ForkAt(ctx context.Context, src string, cp Checkpoint, dst strin
 	if cp, err = v.FindCheckpoint(ctx, cp.ID); err != nil {
 		return nil, wrap(err, "fork", src)
 	}
-	fork, err := s.forkFrom(ctx, v, forkPoint{cp.Root, cp.At, cp.Files, cp.Bytes}, dst)
+	fork, err := s.forkFrom(ctx, v, forkPoint{cp.Root, cp.At, cp.Seq, cp.Files, cp.Bytes}, dst)
 	return fork, wrap(err, "fork", src)
 }
 
@@ -46,8 +46,13 @@ func (s *Store) ForkAt(ctx context.Context, src string, cp Checkpoint, dst strin
 type forkPoint struct {
 	root         Root
 	at           time.Time
+	seq          uint64 // see ancestor
 	files, bytes int64
 }
+
+// nextEvent is the number that the next event of any vault gets at the earliest. With
+// commitMu of a vault held, its state is from before that event.
+func (s *Store) nextEvent() uint64 { return s.lastEvent.Load() + 1 }
 
 // forkFrom adds a vault at a state of v, and pins what v has. The caller holds
 // v.commitMu.
@@ -56,7 +61,7 @@ func (s *Store) forkFrom(ctx context.Context, v *Vault, p forkPoint, dst string)
 	rec := vaultRecord{
 		Name: dst, Parent: pinned.Name, ForkedFrom: p.root, CreatedAt: s.opts.Clock().UTC(), Root: p.root, Noted: p.root,
 		NodeMark: pinned.NodeMark, ChunkMark: pinned.ChunkMark, Count: p.files, Bytes: p.bytes,
-		Quota: pinned.Quota, Retention: pinned.Retention, Lineage: lineageOf(pinned).forked(pinned, p.root, p.at, s.lastNode.Load()+1),
+		Quota: pinned.Quota, Retention: pinned.Retention, Lineage: lineageOf(pinned).forked(pinned, p, s.lastNode.Load()+1),
 	}
 	fork, err := s.addVault(rec, func(f *Vault) error {
 		e := f.entry(ctx, AuditVaultFork)

@@ -18,11 +18,26 @@ type lineage struct {
 }
 
 // ancestor is a vault that others were forked from, and the state at which the way to
-// this vault left it.
+// this vault left it. Seq is the number of the first event, of any vault, that can have
+// come after that state; 0 where it is not known.
 type ancestor struct {
 	Vault uint64    `json:"vault"`
 	Root  Root      `json:"root"`
 	At    time.Time `json:"at"` // when that was the vault's state
+	Seq   uint64    `json:"seq,omitempty"`
+}
+
+// before reports whether a vault had the state a before it had the state b. Events have
+// increasing numbers, and states between two events have increasing roots; the clock, which
+// can be set back, counts only where no number is known.
+func (a ancestor) before(b ancestor) bool {
+	switch {
+	case a.Seq == 0 || b.Seq == 0:
+		return a.At.Before(b.At)
+	case a.Seq != b.Seq:
+		return a.Seq < b.Seq
+	}
+	return a.Root.ref.ID < b.Root.ref.ID
 }
 
 // mergeRecord says that the state Root of another vault was merged into this one.
@@ -68,17 +83,17 @@ func (l *lineage) roots(fn func(Root)) {
 	}
 }
 
-// forked is the lineage of a fork that begins with the state root of the vault rec,
-// which was its state at that time; next is the first node that comes after. Where that is
-// a past state, an import whose host agrees with a newer one is none of the fork's: to
-// apply from there would take back on the host what the fork never had.
-func (l *lineage) forked(rec vaultRecord, root Root, at time.Time, next uint64) *lineage {
-	fork := *l.without(func(p presence) bool { return !p.in(root) })
-	if root != rec.Root {
-		fork.Origins = slices.DeleteFunc(fork.Origins, func(o HostOrigin) bool { return o.Root.ref.ID > root.ref.ID })
+// forked is the lineage of a fork that begins with the state p of the vault rec; next is
+// the first node that comes after. Where that is a past state, an import whose host agrees
+// with a newer one is none of the fork's: to apply from there would take back on the host
+// what the fork never had.
+func (l *lineage) forked(rec vaultRecord, p forkPoint, next uint64) *lineage {
+	fork := *l.without(func(had presence) bool { return !had.in(p.root) })
+	if p.root != rec.Root {
+		fork.Origins = slices.DeleteFunc(fork.Origins, func(o HostOrigin) bool { return o.Root.ref.ID > p.root.ref.ID })
 	}
 	fork = *fork.turned(next, func(presence) bool { return true })
-	own := append([]ancestor{{Vault: rec.ID, Root: root, At: at}}, l.Ancestors...)
+	own := append([]ancestor{{Vault: rec.ID, Root: p.root, At: p.at, Seq: p.seq}}, l.Ancestors...)
 	fork.Ancestors = own[:min(len(own), maxAncestors)]
 	return &fork
 }
@@ -159,6 +174,17 @@ type line struct {
 	present bool
 }
 
+// follows reports whether l has the state that was merged: l left its vault after that.
+func (l line) follows(m mergeRecord) bool {
+	switch {
+	case l.present:
+		return true
+	case l.Seq == 0:
+		return !m.At.After(l.At)
+	}
+	return m.Seq < l.Seq
+}
+
 // lines is the vault and its ancestors, the nearest first.
 func lines(rec vaultRecord) []line {
 	list := []line{{ancestor{Vault: rec.ID}, true}}
@@ -179,7 +205,7 @@ func mergeBase(src, dst vaultRecord) (Root, error) {
 	note := func(into vaultRecord, of []line) {
 		for _, m := range into.merges() {
 			for _, l := range of {
-				if m.Vault == l.Vault && (l.present || !m.At.After(l.At)) && (newest == nil || newest.Seq < m.Seq) {
+				if m.Vault == l.Vault && l.follows(m) && (newest == nil || newest.Seq < m.Seq) {
 					newest = &m
 				}
 			}
@@ -198,7 +224,7 @@ func mergeBase(src, dst vaultRecord) (Root, error) {
 				return b.Root, nil
 			case b.present:
 				return a.Root, nil
-			case a.At.Before(b.At):
+			case a.before(b.ancestor):
 				return a.Root, nil
 			default:
 				return b.Root, nil

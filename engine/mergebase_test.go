@@ -4,6 +4,7 @@ import (
 	"context"
 	"fmt"
 	"testing"
+	"time"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv/memkv"
@@ -281,3 +282,71 @@ func TestMergeReopened(t *testing.T) {
 type kept struct{ *memkv.Store }
 
 func (*kept) Close() error { return nil }
+
+// A clock that is set back changes neither which of two fork points is the older one, nor
+// which merges a fork has: what the other side has never had does not look deleted by it.
+func TestMergeClockSetBack(t *testing.T) {
+	ctx := context.Background()
+	for _, recorded := range []bool{false, true} {
+		t.Run(fmt.Sprint("recorded ", recorded), func(t *testing.T) {
+			now := time.Unix(1_000_000_000, 0)
+			opts := quietOptions()
+			opts.Clock = func() time.Time { return now }
+			db := newMem(t)
+			st, err := engine.Create(ctx, &kept{Store: db}, opts)
+			if err != nil {
+				t.Fatal(err)
+			}
+			main, err := st.CreateVault(ctx, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			back := func(lines string) {
+				t.Helper()
+				play(t, main, lines)
+				if recorded {
+					if _, err := main.Record(ctx, engine.Event{Cause: engine.CauseWrite}); err != nil {
+						t.Fatal(err)
+					}
+				}
+				now = now.Add(-30 * time.Minute)
+			}
+			forks := func(_ *engine.Vault, err error) {
+				t.Helper()
+				if err != nil {
+					t.Fatal(err)
+				}
+			}
+			play(t, main, "w a 1")
+			forks(st.Fork(ctx, "main", "f1"))
+			wantPaths(t, mustMerge(t, st, "main", "f1", nil))
+			back("w x 1")
+			cp, err := main.Checkpoint(ctx, engine.CheckpointOptions{Name: "x"})
+			if err != nil {
+				t.Fatal(err)
+			}
+			forks(st.Fork(ctx, "main", "f2"))
+			forks(st.Fork(ctx, "main", "merges"))
+			back("w y 1")
+			forks(st.ForkAt(ctx, "main", cp, "f3"))
+			forks(st.Fork(ctx, "main", "f4"))
+			back("w z 1")
+			wantPaths(t, mustMerge(t, st, "main", "merges", nil), "added y", "added z")
+			if err := st.Close(); err != nil {
+				t.Fatal(err)
+			}
+			if st, err = engine.Open(ctx, db, opts); err != nil {
+				t.Fatal(err)
+			}
+			for _, f := range []string{"f2", "f3", "f4"} {
+				wantPaths(t, mustMerge(t, st, "f1", f, nil))
+			}
+			wantPaths(t, mustMerge(t, st, "f2", "f4", nil))
+			wantPaths(t, mustMerge(t, st, "f3", "f4", nil))
+			wantPaths(t, mustMerge(t, st, "f4", "merges", nil))
+			sameTree(t, "merges", treeOf(t, vaultOf(t, st, "merges")), tree{"a": "1", "x": "1", "y": "1", "z": "1"})
+			wantPaths(t, mustMerge(t, st, "f4", "f1", nil), "added x", "added y")
+			sound(t, st, "merged after the clock was set back")
+		})
+	}
+}

@@ -263,7 +263,7 @@ func (v *Vault) newHistory(ctx context.Context, ev Event) (*history, error) {
 	h.gap = v.stampGap(gap)
 	h.undo = Checkpoint{
 		ID: checkpointID(v.s.lastCheckpoint.Add(1)), VaultID: v.id, Message: "before " + ev.Cause, Auto: true,
-		At: v.s.opts.Clock().UTC(), Root: v.rec.Root, Files: v.rec.Count, Bytes: v.rec.Bytes,
+		At: v.s.opts.Clock().UTC(), Root: v.rec.Root, Files: v.rec.Count, Bytes: v.rec.Bytes, Seq: v.s.nextEvent(),
 	}
 	h.ev = v.stamp(ev)
 	h.ev.Before = v.rec.Root
