@@ -22,6 +22,7 @@ type lineage struct {
 // come after that state; 0 where it is not known.
 type ancestor struct {
 	Vault uint64    `json:"vault"`
+	Name  string    `json:"name,omitempty"` // empty in what older versions wrote
 	Root  Root      `json:"root"`
 	At    time.Time `json:"at"` // when that was the vault's state
 	Seq   uint64    `json:"seq,omitempty"`
@@ -38,6 +39,18 @@ func (a ancestor) before(b ancestor) bool {
 		return a.Seq < b.Seq
 	}
 	return a.Root.ref.ID < b.Root.ref.ID
+}
+
+// names lists the names of the ancestors, the nearest first, up to one that is not known.
+func (l *lineage) names() []string {
+	var names []string
+	for _, a := range l.Ancestors {
+		if a.Name == "" {
+			break
+		}
+		names = append(names, a.Name)
+	}
+	return names
 }
 
 // mergeRecord says that the state Root of another vault was merged into this one.
@@ -93,7 +106,7 @@ func (l *lineage) forked(rec vaultRecord, p forkPoint, next uint64) *lineage {
 		fork.Origins = slices.DeleteFunc(fork.Origins, func(o HostOrigin) bool { return o.Root.ref.ID > p.root.ref.ID })
 	}
 	fork = *fork.turned(next, func(presence) bool { return true })
-	own := append([]ancestor{{Vault: rec.ID, Root: p.root, At: p.at, Seq: p.seq}}, l.Ancestors...)
+	own := append([]ancestor{{Vault: rec.ID, Name: rec.Name, Root: p.root, At: p.at, Seq: p.seq}}, l.Ancestors...)
 	fork.Ancestors = own[:min(len(own), maxAncestors)]
 	return &fork
 }

@@ -186,6 +186,7 @@ type VaultInfo struct {
 	ID          uint64    `json:"id"`
 	Name        string    `json:"name"`
 	Parent      string    `json:"parent,omitempty"`
+	Ancestors   []string  `json:"ancestors,omitempty"` // those that it is a fork of, the parent first, deleted ones too
 	CreatedAt   time.Time `json:"created_at"`
 	Root        Root      `json:"root"`
 	Files       int64     `json:"files"` // inodes of every type but the top directory

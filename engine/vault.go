@@ -116,7 +116,7 @@ func (v *Vault) Info() VaultInfo {
 	v.mu.RLock()
 	defer v.mu.RUnlock()
 	return VaultInfo{
-		ID: v.id, Name: v.rec.Name, Parent: v.rec.Parent, CreatedAt: v.rec.CreatedAt, Root: v.rec.Root,
+		ID: v.id, Name: v.rec.Name, Parent: v.rec.Parent, Ancestors: lineageOf(v.rec).names(), CreatedAt: v.rec.CreatedAt, Root: v.rec.Root,
 		Files: v.count, Bytes: v.bytes + v.unlinked, Checkpoints: v.rec.Checkpoints,
 	}
 }

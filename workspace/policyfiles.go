@@ -10,6 +10,7 @@ import (
 	"strings"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/internal/mountpoint"
 )
 
 // PolicyFile is where the user's policy is.
@@ -67,20 +68,33 @@ func (w *Workspace) policyOf(ctx context.Context, vault string) (string, error) 
 	if err != nil {
 		return "", err
 	}
-	parents := map[string]string{}
-	for _, d := range docs {
-		parents[d.Name] = d.Parent
-	}
-	// An ancestor that is deleted still counts by its name; whose fork it was is lost.
-	for range docs {
-		if vault = parents[vault]; vault == "" {
-			return "", nil
-		}
-		if there, err := w.policyThere(w.VaultPolicyFile(vault)); err != nil || there {
-			return w.VaultPolicyFile(vault), err
+	for _, name := range ancestors(docs, vault) {
+		if there, err := w.policyThere(w.VaultPolicyFile(name)); err != nil || there {
+			return w.VaultPolicyFile(name), err
 		}
 	}
 	return "", nil
+}
+
+// ancestors lists the names of the vaults that a vault is a fork of, the nearest first.
+// One that is deleted counts, too. Where a vault does not know all of its own, since
+// they are many or it is old, those of the last that it knows follow.
+func ancestors(docs []VaultDoc, vault string) []string {
+	known := map[string][]string{}
+	for _, d := range docs {
+		known[d.Name] = d.Ancestors
+		if len(d.Ancestors) == 0 && d.Parent != "" {
+			known[d.Name] = []string{d.Parent}
+		}
+	}
+	var list []string
+	for last := vault; len(known[last]) > 0; {
+		next := known[last]
+		delete(known, last) // a name may come again, for another vault
+		list = append(list, next...)
+		last = next[len(next)-1]
+	}
+	return list
 }
 
 // vaultPolicies reports whether any vault has a policy file.
@@ -110,12 +124,23 @@ func (w *Workspace) policyThere(file string) (bool, error) {
 	if err != nil {
 		return false, err
 	}
+	inVault, err := w.liesInVault(real)
+	if err == nil && inVault {
+		err = &engine.Error{Kind: engine.Invalid, Op: "policy", Path: file, Err: errors.New("it lies in a vault, where what it judges could change it")}
+	}
+	return err == nil, err
+}
+
+// liesInVault reports whether a path without links leads into the mount of a vault,
+// wherever that is, or to where one is mounted when nobody says where.
+func (w *Workspace) liesInVault(real string) (bool, error) {
 	mounts, err := filepath.EvalSymlinks(w.mountsDir())
 	if err == nil && strings.HasPrefix(real, mounts+string(filepath.Separator)) {
-		return false, &engine.Error{Kind: engine.Invalid, Op: "policy", Path: file, Err: errors.New("it lies in a vault, where what it judges could change it")}
+		return true, nil
 	}
 	if err != nil && !errors.Is(err, fs.ErrNotExist) {
 		return false, err
 	}
-	return true, nil
+	point, err := mountpoint.Over(real)
+	return point != "", err
 }
