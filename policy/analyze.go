@@ -23,6 +23,7 @@ type analyzer struct {
 	items    []item
 	full     bool
 	facts    Facts                  // what the vault holds; nil where nobody looked
+	terminal bool                   // the input of the whole is a terminal
 	repos    map[string]*Repository // answers of facts, by directory
 	start    place                  // where the command starts
 	poisoned map[string]bool        // variables that a function or a trap may change at any time
@@ -56,7 +57,7 @@ func analyze(c Command) []item {
 // takeApart does the work of analyze.
 func takeApart(c Command) []item {
 	loc := locator{cwd: place{kind: placeVault, path: path.Clean("/" + c.Cwd)}}
-	a := &analyzer{facts: c.Facts, start: loc.cwd}
+	a := &analyzer{facts: c.Facts, start: loc.cwd, terminal: c.Terminal}
 	if c.Mount != "" {
 		loc.mount = path.Clean(c.Mount)
 	}

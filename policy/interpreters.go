@@ -49,6 +49,11 @@ func (w *walker) shellInput(it *item, in input) {
 	case inputFile:
 		w.a.add(*it)
 		return
+	case inputInherited:
+		if w.a.terminal {
+			w.a.add(*it)
+			return
+		}
 	}
 	it.kind, it.reason = kindOpaque, "a shell reads its code from an input that is not known"
 	w.a.add(*it)

@@ -59,7 +59,7 @@ var optModels = map[string]*optModel{
 	"apt-get":   {short: "otca", long: []string{"--option", "--target-release", "--config-file"}, flags: []string{"-y", "-q", "-qq", "--yes", "-f"}, sub: true},
 	"dnf":       {short: "cx", flags: []string{"-y", "-q"}, sub: true},
 	"brew":      {flags: []string{"-q", "-v"}, sub: true},
-	"avfs":      {long: []string{"--vault", "--backend", "--shell", "--cwd", "--fork", "--timeout", "--env", "--checkpoint", "--driver", "--changes", "--policy"}, flags: []string{"--json", "--quiet", "-q", "--trace"}, sub: true},
+	"avfs":      {long: []string{"--vault", "--backend", "--shell", "--cwd", "--fork", "--timeout", "--env", "--checkpoint", "--driver", "--changes", "--policy", "--session", "--file", "--env-file", "--secret", "--memory", "--pids", "--cpu", "--file-size", "--approval", "--from", "--parallel", "--name", "--keep"}, flags: []string{"--json", "--quiet", "-q", "--trace"}, sub: true},
 	"svn":       {short: "mFru", long: []string{"--message", "--username", "--password"}, sub: true},
 	"hg":        {short: "Rm", long: []string{"--repository", "--cwd", "--config", "--message"}, sub: true},
 	"redis-cli": {short: "hpsanu", sub: true},

@@ -26,6 +26,9 @@ type Command struct {
 	// the vault's root, where the caller knows it. Absolute paths below it
 	// belong to the vault; all other absolute paths lie outside.
 	Mount string
+	// Terminal says that the input of the command is a terminal, at which a person
+	// types: a shell that reads its code from there is that person's.
+	Terminal bool
 	// Env holds the variables that the caller adds to the child's environment.
 	// Variables that change what runs (PATH, LD_PRELOAD) are judged as if they
 	// stood in front of the command.

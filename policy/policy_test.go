@@ -346,3 +346,21 @@ func TestGoldenJSON(t *testing.T) {
 		t.Errorf("the JSON form changed:\n%s", got)
 	}
 }
+
+// TestTerminal holds that a shell at a terminal is the person's who types there, and that
+// everything else is judged as ever.
+func TestTerminal(t *testing.T) {
+	for _, c := range []struct {
+		cmd  Command
+		rule string
+	}{
+		{Command{Argv: []string{"/bin/sh"}, Terminal: true}, RuleDefault},
+		{Command{Argv: []string{"nice", "bash", "-i"}, Terminal: true}, RuleDefault},
+		{Command{Argv: []string{"/bin/sh"}}, RuleOpaque},
+		{Command{Argv: []string{"sh", "-c", "$x | sh"}, Terminal: true}, RuleOpaque},
+	} {
+		if d := Default().Decide(c.cmd); d.Rule != c.rule {
+			t.Errorf("%q, terminal %v: %s by %s, want %s", c.cmd.Argv, c.cmd.Terminal, d.Action, d.Rule, c.rule)
+		}
+	}
+}

@@ -85,7 +85,7 @@ func TestOptionFormsNeverLoosen(t *testing.T) {
 			wraps = append(wraps, name+" "+strings.Repeat("1 ", w.skip))
 		}
 	}
-	wraps = append(wraps, "sudo -n ", "env -i A=1 ", "xargs ", "xargs -0 -n1 ", "busybox ", "avfs exec -- ", "poetry run ", "npx ", "nice -n 3 nohup timeout -k 1 5 ")
+	wraps = append(wraps, "sudo -n ", "env -i A=1 ", "xargs ", "xargs -0 -n1 ", "busybox ", "avfs exec -- ", "avfs exec --session s -- ", "avfs shell -- ", "avfs fanout --keep 0 2 -- ", "avfs terminal-of /dev/pts/1 -- ", "poetry run ", "npx ", "nice -n 3 nohup timeout -k 1 5 ")
 	n := 0
 	for _, d := range denied {
 		p := d.p(t)

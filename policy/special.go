@@ -286,6 +286,10 @@ func (w *walker) later(it *item, in input) {
 	}
 }
 
+// avfsRunners are the commands of avfs that run another one, with how many words stand
+// in front of it.
+var avfsRunners = map[string]int{"exec": 1, "shell": 1, "fanout": 2, "terminal-of": 2}
+
 // avfs judges the command that avfs itself is told to run.
 func (w *walker) avfs(it *item, in input) {
 	w.a.add(*it)
@@ -293,20 +297,26 @@ func (w *walker) avfs(it *item, in input) {
 	if len(ops) > 0 && ops[0].text == "proxy" {
 		ops = ops[1:]
 	}
-	if len(ops) == 0 || ops[0].text != "exec" {
+	if len(ops) == 0 {
 		return
 	}
+	verb := ops[0].text
+	skip, runs := avfsRunners[verb]
+	if !runs {
+		return
+	}
+	via := "avfs " + verb
 	for i, t := range it.args {
 		name, value, ok := t.splitAssign()
 		switch {
 		case ok && name == "--shell":
-			w.code(value, "avfs exec", nil, true)
+			w.code(value, via, nil, true)
 		case t.text == "--shell" && i+1 < len(it.args):
-			w.code(it.args[i+1], "avfs exec", nil, true)
+			w.code(it.args[i+1], via, nil, true)
 		}
 	}
-	if len(ops) > 1 {
-		w.run(ops[1:], "avfs exec", in)
+	if len(ops) > skip {
+		w.run(ops[skip:], via, in)
 	}
 }
 

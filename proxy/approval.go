@@ -42,7 +42,7 @@ func (p *Proxy) binding(req *Request) string {
 	}
 	slices.Sort(env)
 	text, err := json.Marshal([]any{
-		"avfs.approval/v1", req.Vault, req.Fork, req.Argv, req.Shell, req.Cwd, env, req.ReadOnly, req.Stdin != nil, p.Policy.Digest(),
+		"avfs.approval/v1", req.Vault, req.Fork, req.Argv, req.Shell, req.Cwd, env, req.ReadOnly, req.Stdin != nil, req.Terminal, p.Policy.Digest(),
 	})
 	if err != nil {
 		panic("proxy: a request cannot be encoded: " + err.Error())

@@ -59,6 +59,12 @@ type Request struct {
 	Service    string        // keep the command running as the service of this name; its changes are not told
 	Changes    int           // most changed files to list; 0: DefaultChanges, negative: all
 
+	// Terminal says that the command gets a terminal, at which a person types.
+	Terminal bool
+	// Wrap gives the command line to start instead, which has to become the one that was
+	// decided about and is told of; may be nil.
+	Wrap func([]string) []string
+
 	Stdout, Stderr func(p []byte)   // live output; may be nil
 	Events         func(Event)      // told of everything as it happens, one at a time; may be nil
 	Interrupt      <-chan os.Signal // the first is passed on, the second kills
@@ -388,7 +394,7 @@ func question(req *Request, place string) policy.Command {
 		extra[s.Name] = redacted
 	}
 	return policy.Command{
-		Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Env: extra, Mount: place,
+		Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Env: extra, Mount: place, Terminal: req.Terminal,
 	}
 }
 
@@ -424,6 +430,9 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 			}
 		}
 		argv = []string{shell(), "-c", script}
+	}
+	if req.Wrap != nil {
+		argv = req.Wrap(argv)
 	}
 	given := environment(os.Environ(), req.variables(), hold.Vault, env.ID, dir)
 	vars := environment(req.session.environ(os.Environ()), append(req.session.variables(), req.variables()...), hold.Vault, env.ID, dir)

@@ -1,6 +1,7 @@
 package main
 
 import (
+	"context"
 	"os"
 	"strings"
 
@@ -24,10 +25,9 @@ func (c *shellCmd) run(a *app) error {
 		return usageError("a shell needs a terminal; without one use: avfs exec")
 	}
 	w, rules, err := a.rules(c.Fork)
-	req := proxy.Request{Vault: a.flags.Vault, Fork: c.Fork, Cwd: c.Cwd, Driver: c.Driver, Timeout: -1, Env: a.shellEnv()}
-	argv := c.Command
-	if len(argv) == 0 {
-		argv = []string{a.shell()}
+	req := proxy.Request{Vault: a.flags.Vault, Fork: c.Fork, Cwd: c.Cwd, Driver: c.Driver, Timeout: -1, Terminal: true, Env: a.shellEnv()}
+	if req.Argv = c.Command; len(req.Argv) == 0 {
+		req.Argv = []string{a.shell()}
 	}
 	if err != nil {
 		return a.reportExec((&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err), nil)
@@ -36,12 +36,19 @@ func (c *shellCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	if req.Argv, err = t.command(argv); err != nil {
-		return t.end(err)
-	}
-	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: true, Observe: func(s proxy.State) { a.trace("shell: %s", s) }}
-	env := p.Exec(a.ctx, req)
-	if err := t.end(nil); err != nil {
+	req.Wrap = t.command
+	ctx, cancel := context.WithCancelCause(a.ctx)
+	defer cancel(nil)
+	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: true, Ask: a.prompt(), Observe: func(s proxy.State) {
+		a.trace("shell: %s", s)
+		if s == proxy.Executing {
+			if err := t.join(); err != nil {
+				cancel(err)
+			}
+		}
+	}}
+	env := p.Exec(ctx, req)
+	if err := t.end(); err != nil {
 		a.warn("%v", err)
 	}
 	return a.reportExec(env, nil)

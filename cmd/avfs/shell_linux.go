@@ -13,11 +13,12 @@ import (
 	"golang.org/x/term"
 )
 
-// terminal is a pseudo terminal for a command, joined to the terminal of a person,
-// which passes every key on meanwhile.
+// terminal is a pseudo terminal for a command, to be joined to the terminal of a person,
+// which from then on passes every key on.
 type terminal struct {
+	self   string // the program that is to take it
 	person *os.File
-	before *term.State
+	before *term.State // nil until it is joined
 	master *os.File
 	path   string // of the side that is the command's
 	slave  *os.File
@@ -27,11 +28,15 @@ type terminal struct {
 
 // openTerminal makes one. end must follow.
 func openTerminal(person *os.File) (*terminal, error) {
+	self, err := os.Executable()
+	if err != nil {
+		return nil, err
+	}
 	master, err := os.OpenFile("/dev/ptmx", os.O_RDWR|unix.O_NOCTTY, 0)
 	if err != nil {
 		return nil, err
 	}
-	t := &terminal{person: person, master: master, resize: make(chan os.Signal, 1), shown: make(chan struct{})}
+	t := &terminal{self: self, person: person, master: master, resize: make(chan os.Signal, 1), shown: make(chan struct{})}
 	if err := t.open(); err != nil {
 		return nil, errors.Join(err, master.Close())
 	}
@@ -49,12 +54,16 @@ func (t *terminal) open() error {
 	}
 	t.path = "/dev/pts/" + strconv.Itoa(n)
 	// An open descriptor of its own keeps the terminal alive until the command has it.
-	if t.slave, err = os.OpenFile(t.path, os.O_RDWR|unix.O_NOCTTY, 0); err != nil {
-		return err
-	}
+	t.slave, err = os.OpenFile(t.path, os.O_RDWR|unix.O_NOCTTY, 0)
+	return err
+}
+
+// join joins the two terminals. Before it, keys such as the one that interrupts are for
+// avfs, which may have to wait until the command's turn comes.
+func (t *terminal) join() (err error) {
 	t.fit()
 	if t.before, err = term.MakeRaw(int(t.person.Fd())); err != nil {
-		return errors.Join(err, t.slave.Close())
+		return err
 	}
 	signal.Notify(t.resize, unix.SIGWINCH)
 	go func() { // ends with end
@@ -80,8 +89,11 @@ func (t *terminal) fit() {
 }
 
 // end shows what is left of the output and gives the person's terminal back.
-func (t *terminal) end(err error) error {
-	err = errors.Join(err, t.slave.Close())
+func (t *terminal) end() error {
+	err := t.slave.Close()
+	if t.before == nil {
+		return errors.Join(err, t.master.Close())
+	}
 	<-t.shown
 	signal.Stop(t.resize)
 	close(t.resize)
@@ -93,12 +105,8 @@ func (t *terminal) end(err error) error {
 const terminalWord = "terminal-of"
 
 // command is what to run so that argv has the terminal.
-func (t *terminal) command(argv []string) ([]string, error) {
-	self, err := os.Executable()
-	if err != nil {
-		return nil, err
-	}
-	return append([]string{self, terminalWord, t.path, "--"}, argv...), nil
+func (t *terminal) command(argv []string) []string {
+	return append([]string{t.self, terminalWord, t.path, "--"}, argv...)
 }
 
 // takeTerminal is the main function of such an avfs. It returns only if it fails; ok is
