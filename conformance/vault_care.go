@@ -40,7 +40,7 @@ func storeRandom(ctx context.Context, v *engine.Vault, dir string, files int) er
 // testGCTail lets a collection run over much garbage beside small operations, durable
 // ones and others, and compares the slowest with the slowest of the same operations
 // without a collection. A delay that comes from the collection comes in every round;
-// one that comes from the machine does not, so one good round in three is enough.
+// one that comes from the machine does not, so one good round in six is enough.
 func (s *vaultSuite) testGCTail(t *testing.T) {
 	s.needsDisk(t)
 	megabytes := 128
@@ -49,7 +49,7 @@ func (s *vaultSuite) testGCTail(t *testing.T) {
 	}
 	ctx := context.Background()
 	st, v := s.newVault(t, s.newPath(t))
-	for round := range 3 {
+	for round := range 6 {
 		if err := storeRandom(ctx, v, "garbage", megabytes); err != nil {
 			t.Fatal(err)
 		}
