@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"time"
 
@@ -24,15 +25,20 @@ const maxOrigins = 16
 
 // NoteOrigin keeps, for a later apply, that the event ev imported the directory source
 // of the host to dest. Forks inherit it. An undo or a restore of an older state takes it
-// away, and a redo brings it back.
+// away, and a redo brings it back. An event without a number, as an import has that is part
+// of a running command, is Invalid: no state says whether it has that import.
 func (v *Vault) NoteOrigin(ctx context.Context, ev Event, source, dest string) error {
+	const op = "note import"
+	if ev.Seq == 0 {
+		return wrap(&Error{Kind: Invalid, Err: errors.New("the import has no event of its own")}, op, v.Name())
+	}
 	o := HostOrigin{Source: source, Dest: dest, At: ev.At, Root: ev.After, presence: presence{Seq: ev.Seq, Since: ev.After.ref.ID}}
 	return wrap(v.editOrigins(ctx, func(list []HostOrigin) []HostOrigin {
 		if list = append(list, o); len(list) > maxOrigins {
 			list = slices.DeleteFunc(list, func(o HostOrigin) bool { return !o.now() })
 		}
 		return list[max(0, len(list)-maxOrigins):]
-	}), "note import", v.Name())
+	}), op, v.Name())
 }
 
 // NoteApplied keeps that changes up to the state root, which is pinned, were brought

@@ -107,7 +107,8 @@ func (u *Unfinished) run() {
 	}
 }
 
-// ended is when the record is gone. The caller holds commitMu.
+// ended is when the command is over, whether or not that could be recorded: what changes
+// from then on is not the command's. The caller holds commitMu.
 func (u *Unfinished) ended() {
 	if u.runs {
 		u.v.running--
@@ -139,7 +140,8 @@ func (u *Unfinished) Audit() AuditEntry { return u.rec.Audit }
 // timeline and the entry to the audit, and takes the record back, in one
 // transaction. The roots before and after are filled in. A command that could
 // change nothing has no event; then the event that is returned has only its roots.
-// After an error the record stays, and the next one to open the store ends it.
+// After an error the record stays, and the next one to open the store ends it; what the
+// command changed then goes into the next event of the vault.
 func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 	ev := Event{Cause: CauseExec, ID: u.rec.ID, Command: u.rec.Command, Before: u.rec.Before, After: u.rec.Before}
 	audit.RootBefore = u.rec.Before.String()
@@ -164,19 +166,16 @@ func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 func (u *Unfinished) record(ctx context.Context, ev Event, audit AuditEntry, over func(tx kv.Writer) error) (Event, error) {
 	u.v.commitMu.Lock()
 	defer u.v.commitMu.Unlock()
+	defer u.ended()
 	if u.rec.Shared {
 		return u.recordShared(ctx, ev, audit, over)
 	}
-	ev, err := u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
+	return u.v.recordLocked(ctx, ev, []AuditEntry{audit}, func(tx kv.Writer, ev Event) error {
 		if err := over(tx); err != nil {
 			return err
 		}
 		return u.v.putEvent(tx, ev)
 	})
-	if err == nil {
-		u.ended()
-	}
-	return ev, err
 }
 
 // recordShared is record for a command that ran beside others. Its event stands where
@@ -225,11 +224,9 @@ func (u *Unfinished) NotRun(ctx context.Context, audit AuditEntry) error {
 	u.v.commitMu.Lock()
 	defer u.v.commitMu.Unlock()
 	defer u.unpin()
+	defer u.ended()
 	audit.VaultID = u.rec.VaultID
 	_, err := u.v.s.appendAudit(ctx, audit, u.remove)
-	if err == nil {
-		u.ended()
-	}
 	return wrap(err, "audit", u.v.Name())
 }
 

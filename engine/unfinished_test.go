@@ -2,11 +2,13 @@ package engine_test
 
 import (
 	"context"
+	"errors"
 	"slices"
 	"strings"
 	"testing"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv/faultkv"
 	"github.com/agentvfs/avfs/engine/kv/memkv"
 )
 
@@ -197,5 +199,75 @@ func TestShared(t *testing.T) {
 	want := []string{"exec late:", "mount : last", "exec command: by-command later", "exec service:", "mount : by-service"}
 	if !slices.Equal(got, want) {
 		t.Errorf("%q, want %q", got, want)
+	}
+}
+
+// TestEndFails holds that a command whose end cannot be recorded is over all the same:
+// changes after it have events, of their own cause, and the next owner ends the record.
+func TestEndFails(t *testing.T) {
+	for name, end := range map[string]func(context.Context, *engine.Unfinished) error{
+		"End": func(ctx context.Context, u *engine.Unfinished) error {
+			_, err := u.End(ctx, u.Audit())
+			return err
+		},
+		"NotRun": func(ctx context.Context, u *engine.Unfinished) error { return u.NotRun(ctx, u.Audit()) },
+	} {
+		t.Run(name, func(t *testing.T) {
+			ctx := t.Context()
+			mem := newMem(t)
+			db := faultkv.Wrap(&kept{Store: mem}, faultkv.Config{})
+			st, err := engine.Create(ctx, db, quietOptions())
+			if err != nil {
+				t.Fatal(err)
+			}
+			v, err := st.CreateVault(ctx, "main")
+			if err != nil {
+				t.Fatal(err)
+			}
+			u, err := v.Begin(ctx, engine.BeginOptions{ID: "x", Command: []string{"sh"}})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, v, "by-command", "1")
+			full := errors.New("full")
+			db.Arm(faultkv.Rule{Op: faultkv.Commit, Err: full, Sticky: true})
+			if err := end(ctx, u); !errors.Is(err, full) {
+				t.Fatalf("the end: %v", err)
+			}
+			db.Arm()
+			begun, err := v.BeginEvent(ctx, engine.Event{Cause: engine.CauseImport})
+			if err != nil {
+				t.Fatal(err)
+			}
+			put(t, v, "imported", "1")
+			ev, err := begun.End(ctx)
+			if err != nil || ev.Seq == 0 || ev.After.IsZero() || ev.Before == ev.After {
+				t.Errorf("an import afterwards: %+v, %v", ev, err)
+			}
+			if err := v.NoteOrigin(ctx, engine.Event{Cause: engine.CauseImport}, "/host", "/"); engine.KindOf(err) != engine.Invalid {
+				t.Errorf("an origin without an event: %v", err)
+			}
+			if len(v.Origins()) != 0 {
+				t.Errorf("origins: %+v", v.Origins())
+			}
+			if _, err := v.Undo(ctx, nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := v.Lookup(ctx, engine.RootIno, "by-command"); err != nil {
+				t.Errorf("the undo of the import: %v", err)
+			}
+			closeStore(t, st)
+			if st, err = engine.Open(ctx, mem, quietOptions()); err != nil {
+				t.Fatal(err)
+			}
+			defer closeStore(t, st)
+			left := st.Unfinished()
+			if len(left) != 1 {
+				t.Fatalf("left: %+v", left)
+			}
+			if _, err := left[0].End(ctx, left[0].Audit()); err != nil {
+				t.Error(err)
+			}
+		})
 	}
 }

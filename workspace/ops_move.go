@@ -39,10 +39,10 @@ var OpImport = Op[ImportRequest, ImportResult]{Name: "import", Long: true,
 	}}
 
 // noteOrigin keeps where a directory was imported from, for a later apply, unless the
-// import was cut short.
+// import was cut short, or is part of a running command and so has no event.
 func noteOrigin(ctx context.Context, v *engine.Vault, ev engine.Event, req ImportRequest, err error) error {
 	var partial *transfer.PartialError
-	if err != nil && !errors.As(err, &partial) {
+	if ev.Seq == 0 || err != nil && !errors.As(err, &partial) {
 		return nil
 	}
 	real, err := filepath.EvalSymlinks(string(req.Source))
