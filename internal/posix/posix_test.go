@@ -19,7 +19,7 @@ import (
 // no better number than EIO.
 var neverOnMount = map[engine.Kind]bool{
 	engine.Corrupt: true, engine.Closed: true, engine.NothingToUndo: true, engine.NothingToRedo: true, engine.Drift: true,
-	engine.NotStore: true, engine.Internal: true,
+	engine.NotStore: true, engine.Internal: true, engine.Conflict: true, engine.NoAncestor: true,
 }
 
 // Every kind that the engine declares has a number of its own or is listed above;
