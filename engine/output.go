@@ -16,15 +16,19 @@ import (
 // MaxOutput is how much of each stream of a command is kept, in bytes.
 const MaxOutput = 64 << 20
 
-// Bounds of what an Output holds in memory: so much, or for so long.
+// Bounds of what an Output holds in memory: so much, or for so long. A flush stores the
+// last chunk of each stream anew, so where it finds little that is new the next one
+// waits twice as long, up to outputFlushLate.
 const (
-	outputFlushBytes = 2 << 20
-	outputFlushAge   = 2 * time.Second
+	outputFlushBytes  = 2 << 20
+	outputFlushAge    = 2 * time.Second
+	outputFlushLate   = 30 * time.Second
+	outputFlushLittle = 64 << 10
 )
 
 // Output keeps what a command prints, from its beginning, while it runs. What is
-// written is in the store after some seconds or MiB at the latest, so that little is
-// lost when the process dies. It never holds a command up or fails it: what cannot be
+// written is stored with the first Write after some seconds, half a minute where it is
+// little, or at some MiB, so that little is lost when the process dies. It never holds a command up or fails it: what cannot be
 // kept is counted, and the record says why. It may be used by any number of
 // goroutines.
 type Output struct {
@@ -36,8 +40,9 @@ type Output struct {
 	streams []*outputStream // as in rec.Streams
 	fresh   bool            // something is pending that no flush has taken
 	flushed time.Time
-	broken  bool // the store has refused to keep more
-	over    bool // the command has ended
+	pause   time.Duration // between flushes
+	broken  bool          // the store has refused to keep more
+	over    bool          // the command has ended
 }
 
 // outputRecord is the row of an Output. Root has the name that it has in a
@@ -78,7 +83,7 @@ type outputStream struct {
 // newOutput is an output without a row; the first flush or the end makes one.
 func (v *Vault) newOutput(exec string) *Output {
 	now := v.s.opts.Clock().UTC()
-	return &Output{v: v, seq: v.s.lastOutput.Add(1), flushed: now,
+	return &Output{v: v, seq: v.s.lastOutput.Add(1), flushed: now, pause: outputFlushAge,
 		rec: outputRecord{VaultID: v.id, ID: exec, At: now, Streams: []StreamOutput{}}}
 }
 
@@ -108,13 +113,19 @@ func (o *Output) Write(ctx context.Context, stream string, p []byte) {
 	have.Kept += int64(len(p))
 	o.streams[i].pending = append(o.streams[i].pending, p...)
 	o.fresh = true
-	held := 0
-	for _, s := range o.streams {
+	held, fresh := 0, int64(0)
+	for i, s := range o.streams {
 		held += len(s.pending)
+		fresh += o.rec.Streams[i].Kept - s.stored
 	}
-	if held >= outputFlushBytes || o.v.s.opts.Clock().Sub(o.flushed) >= outputFlushAge {
-		o.flush(ctx)
+	if held < outputFlushBytes && o.v.s.opts.Clock().Sub(o.flushed) < o.pause {
+		return
 	}
+	o.pause = min(2*o.pause, outputFlushLate)
+	if fresh >= outputFlushLittle {
+		o.pause = outputFlushAge
+	}
+	o.flush(ctx)
 }
 
 // Count adds n bytes that the command has printed to a stream behind MaxOutput, and

@@ -176,6 +176,51 @@ func TestOutputSurvivesDeath(t *testing.T) {
 	closeStore(t, st)
 }
 
+// TestOutputThatGrowsSlowly holds that a command that prints little for long leaves few
+// chunks behind, and that of one that prints much all is stored but the last seconds.
+func TestOutputThatGrowsSlowly(t *testing.T) {
+	ctx := t.Context()
+	for _, c := range []struct {
+		bytes, chunks int   // that it prints each second, that it may leave
+		late          int64 // bytes that need not be stored
+	}{{100, 30, 31 * 100}, {64 << 10, 600, 3 * 64 << 10}} {
+		now := time.Unix(1_700_000_000, 0)
+		opts := quietOptions()
+		opts.Clock = func() time.Time { return now }
+		db := newMem(t)
+		st, err := engine.Create(ctx, db, opts)
+		if err != nil {
+			t.Fatal(err)
+		}
+		v, err := st.CreateVault(ctx, "main")
+		if err != nil {
+			t.Fatal(err)
+		}
+		u := beginExec(t, v, "x", true)
+		text := lines(600 * c.bytes)
+		for i := range 600 {
+			now = now.Add(time.Second)
+			u.Output().Write(ctx, "stdout", []byte(text[i*c.bytes:(i+1)*c.bytes]))
+		}
+		if keys, _ := rowsOf(t, db, table(t, "chunks")); len(keys) > c.chunks {
+			t.Errorf("%d bytes a second leave %d chunks after ten minutes", c.bytes, len(keys))
+		}
+		k, err := st.Output(ctx, "main", "x")
+		if err != nil {
+			t.Fatal(err)
+		}
+		k.Close()
+		if stored := k.Stream("stdout").Kept; stored < int64(len(text))-c.late {
+			t.Errorf("of %d bytes %d are stored", len(text), stored)
+		}
+		endExec(t, u)
+		if got := printed(t, st, "x", "stdout", 0, 1<<40); got != text {
+			t.Errorf("%d bytes are kept of %d", len(got), len(text))
+		}
+		closeStore(t, st)
+	}
+}
+
 // TestOutputOfTheDeadIsPruned holds that the output of a command whose process died
 // goes with the history like any other, with its content and by the bound in bytes too,
 // and that of one that runs does not.

@@ -206,7 +206,7 @@ func (x *held) run(ctx context.Context, s Streams) (ExecEnded, error) {
 		return ended, errors.Join(err, ferr)
 	}
 	defer x.o.notePrinting(x.req.ID, x.u.Output())()
-	outcome, left := readOutcome(ctx, s.in(), x.u.Output(), func(c ExecCommand) { x.o.serviceStarted(ctx, x.svc, c) })
+	outcome, left := x.await(ctx, s)
 	var endErr error
 	if outcome.Status == interrupted {
 		endErr = x.o.w.endCommand(ExecLeft{ID: x.req.ID, Command: left})
@@ -215,6 +215,16 @@ func (x *held) run(ctx context.Context, s Streams) (ExecEnded, error) {
 	err = errors.Join(err, x.o.serviceEnded(ctx, x.svc, &outcome))
 	ended.LimitsHit = x.v.Refusals().Since(refused)
 	return ended, errors.Join(endErr, err)
+}
+
+// await waits for the end of the command, as readOutcome does. While a service runs the
+// owner may tend the store.
+func (x *held) await(ctx context.Context, s Streams) (ExecOutcome, *ExecCommand) {
+	if x.svc != nil {
+		x.o.addHolding(1)
+		defer x.o.addHolding(-1)
+	}
+	return readOutcome(ctx, s.in(), x.u.Output(), func(c ExecCommand) { x.o.serviceStarted(ctx, x.svc, c) })
 }
 
 // execBegun is the line that the owner writes when it is known whether the command can

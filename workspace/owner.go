@@ -39,7 +39,7 @@ type Owner struct {
 	printing map[string]*engine.Output // of execs whose command runs, by id
 	asking   map[string]chan struct{}  // execs that are asked for or run, by id; closed when that is over
 	busy     int                       // operations under way
-	holding  int                       // those of them that only wait for the end of a mount
+	holding  int                       // those of them that only wait for the end of a mount or a service
 	since    time.Time                 // when busy became 0, or a while later
 	closing  bool                      // the server takes no more operations
 	tending  context.CancelFunc        // ends the collection in the background; nil while none runs

@@ -66,3 +66,27 @@ func TestTendingHistory(t *testing.T) {
 		t.Errorf("after the owner ended: %+v", st)
 	}
 }
+
+// TestTendingBesideService holds that an owner drops history while a service runs.
+func TestTendingBesideService(t *testing.T) {
+	w := execOwner(t)
+	bound := int64(2 << 20)
+	inV(t, w, workspace.OpPrune, workspace.PruneRequest{Vault: "v", Bytes: &bound, Save: true}, workspace.Streams{})
+	x := begin(t, w, workspace.ExecRequest{ID: "x", Service: "s"})
+	defer end(t, x)
+	text := make([]byte, 1<<20)
+	for range 8 {
+		_, _ = rand.Read(text) // never fails
+		inV(t, w, workspace.OpWrite, workspace.WriteRequest{Vault: "v", Path: "/f"}, workspace.Streams{In: bytes.NewReader(text)})
+	}
+	for deadline := time.Now().Add(30 * time.Second); ; {
+		time.Sleep(4 * time.Second) // an owner that is asked is not idle
+		st := inV(t, w, workspace.OpStats, workspace.InVault{Vault: "v"}, workspace.Streams{})
+		if st.HistoryBytes <= bound && st.GarbageChunks == 0 {
+			return
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing is tended: %+v", st)
+		}
+	}
+}
