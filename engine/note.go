@@ -48,27 +48,32 @@ func getNote(tx kv.Reader, kind, name string) (*Note, error) {
 	return &n, nil
 }
 
-// Notes lists the notes of a kind by name.
-func (s *Store) Notes(ctx context.Context, kind string) ([]Note, error) {
-	list := []Note{}
-	err := s.kv.View(ctx, func(tx kv.Reader) error {
-		list = list[:0]
+// Notes lists the notes of a kind by name, and the names of those that are damaged,
+// which stand in nobody's way.
+func (s *Store) Notes(ctx context.Context, kind string) (list []Note, damaged []string, err error) {
+	err = s.kv.View(ctx, func(tx kv.Reader) error {
+		list, damaged = []Note{}, nil
 		return tx.Scan(tableNotes, []byte(kind+"/"), nil, func(k, value []byte) error {
 			var n Note
-			if err := parseJSON(tableNotes, k, value, &n); err != nil {
+			switch err := parseJSON(tableNotes, k, value, &n); {
+			case err == nil:
+				list = append(list, n)
+			case KindOf(err) == Corrupt:
+				damaged = append(damaged, string(k[len(kind)+1:]))
+			default:
 				return err
 			}
-			list = append(list, n)
 			return nil
 		})
 	})
-	return list, wrap(err, "list notes", kind)
+	return list, damaged, wrap(err, "list notes", kind)
 }
 
 // ChangeNote replaces a note by what fn makes of it, durably; nil stands for none.
 // Nobody else changes it between the two, so of several callers each sees what the one
-// before has left. fn may be called more than once. With an audit entry, that is added
-// in the same transaction.
+// before has left. fn may be called more than once. A damaged note is nil to it, and
+// can so be replaced or removed. With an audit entry, that is added in the same
+// transaction.
 func (s *Store) ChangeNote(ctx context.Context, kind, name string, audit *AuditEntry, fn func(old *Note) (*Note, error)) (*Note, error) {
 	op := "change " + kind
 	if kind == "" || name == "" || strings.Contains(kind, "/") || len(name) > MaxName {
@@ -77,7 +82,8 @@ func (s *Store) ChangeNote(ctx context.Context, kind, name string, audit *AuditE
 	var now *Note
 	change := func(tx kv.Writer) error {
 		old, err := getNote(tx, kind, name)
-		if err != nil {
+		damaged := KindOf(err) == Corrupt
+		if err != nil && !damaged {
 			return err
 		}
 		if now, err = fn(old); err != nil {
@@ -85,7 +91,7 @@ func (s *Store) ChangeNote(ctx context.Context, kind, name string, audit *AuditE
 		}
 		if now == nil {
 			gone := Note{Kind: kind, Name: name}
-			if old == nil {
+			if old == nil && !damaged {
 				return nil
 			}
 			return tx.Delete(tableNotes, gone.key())

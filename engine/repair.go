@@ -451,9 +451,9 @@ func (r *repairer) healNode(ctx context.Context, ref tree.Ref, n *tree.Node, whe
 
 // records looks at the records of checkpoints and timelines whose checksum is
 // wrong. One that still names states which are whole, as their digests prove, is
-// sealed again.
+// sealed again, and so is a note that is whole but for a character.
 func (r *repairer) records(ctx context.Context) error {
-	for _, t := range rowTables() {
+	for _, t := range append(rowTables(), tableNotes) {
 		type damage struct{ key, value []byte }
 		var list []damage
 		err := r.s.kv.View(ctx, func(tx kv.Reader) error {
@@ -485,17 +485,27 @@ func (r *repairer) record(ctx context.Context, t kv.Table, key, value []byte) er
 	}
 	wrote, err := r.put(ctx, t, key, sealed, func(now []byte) bool { return !bytes.Equal(now, value) })
 	if wrote {
-		r.did("the record of "+what+" was damaged", "sealed again: the states that it names are whole; its text may have a wrong character")
+		proof := "the states that it names are whole"
+		if t == tableNotes {
+			proof = "it is what its key says"
+		}
+		r.did("the record of "+what+" was damaged", "sealed again: %s; its text may have a wrong character", proof)
 	}
 	return err
 }
 
 // reseal gives a damaged record a new checksum if it proves itself; nil if not.
 func (r *repairer) reseal(ctx context.Context, t kv.Table, key, value []byte) (sealed []byte, what string, err error) {
-	if len(key) != 16 || len(value) < sumLength {
+	if len(value) < sumLength {
 		return nil, "", nil
 	}
 	body := append(bytes.Clone(value[:len(value)-sumLength]), '}')
+	if t == tableNotes {
+		return resealNote(key, body)
+	}
+	if len(key) != 16 {
+		return nil, "", nil
+	}
 	vault, seq := kv.ParseID(key[:8]), kv.ParseID(key[8:])
 	var doc any
 	var roots []Root
@@ -541,6 +551,16 @@ func (r *repairer) reseal(ctx context.Context, t kv.Table, key, value []byte) (s
 	}
 	sealed, err = sealJSON(t, key, doc)
 	return sealed, what, err
+}
+
+// resealNote is reseal for a note. Nothing but its own text can prove one.
+func resealNote(key, body []byte) (sealed []byte, what string, err error) {
+	var n Note
+	if strictJSON(body, &n) != nil || !bytes.Equal(n.key(), key) {
+		return nil, "", nil
+	}
+	sealed, err = sealJSON(tableNotes, key, n)
+	return sealed, fmt.Sprintf("the note %q", key), err
 }
 
 // strictJSON refuses members that the record does not have: a damaged name must

@@ -108,19 +108,21 @@ var OpApprovalAsk = Op[Approval, Approval]{Name: "approval.ask",
 			return req, err
 		}
 		req.VaultID, req.Argv, req.Shell, req.Reason = v.Info().ID, secrets.Argv(req.Argv), secrets.Text(req.Shell), secrets.Text(req.Reason)
-		list, err := o.approvals(ctx)
+		list, damaged, err := o.approvals(ctx)
 		if err != nil {
 			return req, err
 		}
 		now := time.Now().UTC()
+		if err := o.dropDamaged(ctx, damaged, now); err != nil {
+			return req, err
+		}
 		for _, a := range list {
 			over := a.State == ApprovalUsed || a.State == ApprovalExpired
 			if !over && a.Binding == req.Binding && a.VaultID == req.VaultID {
 				return a, nil
 			}
 			if over && now.Sub(a.ExpiresAt) > approvalKeep {
-				drop := func(*engine.Note) (*engine.Note, error) { return nil, nil }
-				if _, err := o.store.ChangeNote(ctx, noteApproval, a.ID, nil, drop); err != nil {
+				if err := o.dropApproval(ctx, a.ID); err != nil {
 					return req, err
 				}
 			}
@@ -133,6 +135,25 @@ var OpApprovalAsk = Op[Approval, Approval]{Name: "approval.ask",
 		_, err = o.store.ChangeNote(ctx, noteApproval, req.ID, nil, func(*engine.Note) (*engine.Note, error) { return req.note() })
 		return req, err
 	}}
+
+func (o *Owner) dropApproval(ctx context.Context, id string) error {
+	_, err := o.store.ChangeNote(ctx, noteApproval, id, nil, func(*engine.Note) (*engine.Note, error) { return nil, nil })
+	return err
+}
+
+// dropDamaged drops the damaged approvals of the given ids once they are so old that a
+// sound one could be dropped, which the ids tell. Until then a repair may mend them.
+func (o *Owner) dropDamaged(ctx context.Context, ids []string, now time.Time) error {
+	for _, id := range ids {
+		if made, err := ulid.ParseStrict(id); err == nil && now.Sub(ulid.Time(made.Time())) <= approvalKeep {
+			continue
+		}
+		if err := o.dropApproval(ctx, id); err != nil {
+			return err
+		}
+	}
+	return nil
+}
 
 // ApprovalRequest names an approval of the store of a vault.
 type ApprovalRequest struct {
@@ -157,27 +178,31 @@ func noApproval(id string) error {
 	return &engine.Error{Kind: ApprovalNotFound, Op: "find approval", Path: id, Err: errors.New("no such approval")}
 }
 
-// OpApprovals lists the approvals of the store of a vault, the newest first.
+// OpApprovals lists the approvals of the store of a vault, the newest first. Those that
+// are damaged are not among them: nothing can be done with one, and a check names it.
 var OpApprovals = Op[InVault, []Approval]{Name: "approval.list",
 	Run: func(ctx context.Context, o *Owner, _ InVault, _ Streams) ([]Approval, error) {
-		return o.approvals(ctx)
+		list, _, err := o.approvals(ctx)
+		return list, err
 	}}
 
-func (o *Owner) approvals(ctx context.Context) ([]Approval, error) {
-	notes, err := o.store.Notes(ctx, noteApproval)
+// approvals lists the approvals, the newest first, and the ids of those that are
+// damaged.
+func (o *Owner) approvals(ctx context.Context) (list []Approval, damaged []string, err error) {
+	notes, damaged, err := o.store.Notes(ctx, noteApproval)
 	if err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	list := []Approval{}
+	list = []Approval{}
 	for i := range notes {
 		a, err := approvalOf(&notes[i], time.Now())
 		if err != nil {
-			return nil, err
+			return nil, nil, err
 		}
 		list = append(list, a)
 	}
 	slices.SortFunc(list, func(a, b Approval) int { return cmp.Compare(b.ID, a.ID) })
-	return list, nil
+	return list, damaged, nil
 }
 
 // ApprovalDecision is somebody's answer.

@@ -238,14 +238,14 @@ type ServiceRequest struct {
 }
 
 // OpServices lists the services of a vault by name: those that run, and the last of each
-// other name.
+// other name. Those whose note is damaged are not among them; a check names it.
 var OpServices = Op[InVault, []Service]{Name: "service.list",
 	Run: func(ctx context.Context, o *Owner, req InVault, _ Streams) ([]Service, error) {
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
 			return nil, err
 		}
-		notes, err := o.store.Notes(ctx, noteService)
+		notes, _, err := o.store.Notes(ctx, noteService)
 		if err != nil {
 			return nil, err
 		}

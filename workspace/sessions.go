@@ -69,10 +69,15 @@ func sessionOf(n *engine.Note) (*Session, error) {
 	return s, nil
 }
 
+// noSession is a session that nothing is known of.
+func noSession(req SessionRequest) *Session {
+	return &Session{Name: req.Name, Vault: req.Vault, Cwd: "/", Env: map[string]string{}, Unset: []string{}}
+}
+
 // OpSession gives a session; one that does not exist is empty.
 var OpSession = Op[SessionRequest, Session]{Name: "session.show",
 	Run: func(ctx context.Context, o *Owner, req SessionRequest, _ Streams) (Session, error) {
-		none := Session{Name: req.Name, Vault: req.Vault, Cwd: "/", Env: map[string]string{}, Unset: []string{}}
+		none := *noSession(req)
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
 			return none, err
@@ -84,14 +89,15 @@ var OpSession = Op[SessionRequest, Session]{Name: "session.show",
 		return *s, nil
 	}}
 
-// OpSessions lists the sessions of a vault by name.
+// OpSessions lists the sessions of a vault by name, without those that are damaged,
+// which a check names.
 var OpSessions = Op[InVault, []Session]{Name: "session.list",
 	Run: func(ctx context.Context, o *Owner, req InVault, _ Streams) ([]Session, error) {
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
 			return nil, err
 		}
-		notes, err := o.store.Notes(ctx, noteSession)
+		notes, _, err := o.store.Notes(ctx, noteSession)
 		if err != nil {
 			return nil, err
 		}
@@ -109,15 +115,23 @@ var OpSessions = Op[InVault, []Session]{Name: "session.list",
 		return list, nil
 	}}
 
-// OpSessionDelete forgets a session.
+// OpSessionDelete forgets a session, also one that is damaged.
 var OpSessionDelete = Op[SessionRequest, Session]{Name: "session.delete",
 	Run: func(ctx context.Context, o *Owner, req SessionRequest, _ Streams) (Session, error) {
 		v, err := o.vault(ctx, req.Vault)
 		if err != nil {
 			return Session{}, err
 		}
-		var gone *Session
+		gone, err := o.session(ctx, v, req.Name)
+		damaged := engine.KindOf(err) == engine.Corrupt
+		if err != nil && !damaged {
+			return Session{}, err
+		}
 		_, err = o.store.ChangeNote(ctx, noteSession, sessionNote(v, req.Name), nil, func(old *engine.Note) (*engine.Note, error) {
+			if old == nil && damaged {
+				gone = noSession(req)
+				return nil, nil
+			}
 			if old == nil {
 				return nil, &engine.Error{Kind: SessionNotFound, Op: "delete session", Path: req.Name, Err: errors.New("no such session")}
 			}
