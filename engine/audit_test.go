@@ -129,6 +129,21 @@ func cut(t *testing.T, db kv.Store, seqs ...uint64) {
 	}
 }
 
+// A list that meets a damaged entry says which it is.
+func TestAuditDamagedEntry(t *testing.T) {
+	db, st := auditStore(t)
+	keys, rows := rowsOf(t, db, table(t, "audit"))
+	putRow(t, db, table(t, "audit"), keys[4], append(bytes.Clone(rows[4]), ' '))
+	_, err := st.Audit(t.Context(), 0)
+	var e *engine.Error
+	if !errors.As(err, &e) || e.Kind != engine.Corrupt || e.Path != "audit entry 5" || e.Details["audit_entry"] != uint64(5) {
+		t.Errorf("the error is %v", err)
+	}
+	if list, err := st.Audit(t.Context(), 8); err != nil || len(list) != 8 {
+		t.Errorf("of the entries behind it %d are listed: %v", len(list), err)
+	}
+}
+
 // exchange puts two entries in each other's place, with right checksums.
 func exchange(t *testing.T, db kv.Store) {
 	keys, rows := rowsOf(t, db, table(t, "audit"))

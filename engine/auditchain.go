@@ -143,10 +143,12 @@ func hashAudit(body []byte) string {
 	return hex.EncodeToString(sum[:])
 }
 
-// parseAudit decodes a row, and tells the hash of what it says.
+// parseAudit decodes a row, and tells the hash of what it says. The error for a damaged
+// one has the number of the entry among its details, as audit_entry.
 func parseAudit(key, row []byte) (e AuditEntry, hash string, err error) {
 	if err := parseJSON(tableAudit, key, row, &e); err != nil {
-		return e, "", err
+		seq := kv.ParseID(key)
+		return e, "", &Error{Kind: Corrupt, Op: "read", Path: fmt.Sprintf("audit entry %d", seq), Err: errors.Unwrap(err), Details: map[string]any{"audit_entry": seq}}
 	}
 	if n := len(row) - sumLength - hashLength; n > 0 {
 		hash = hashAudit(append(bytes.Clone(row[:n]), '}'))

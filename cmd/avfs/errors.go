@@ -75,6 +75,9 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 	case engine.Locked:
 		return "wait for the other process, or end it; an owner in the background ends with: avfs serve --stop"
 	case engine.Corrupt:
+		if _, ok := f.Details["audit_entry"]; ok { // which nothing can mend
+			return "every damaged entry is named by: avfs audit verify; entries after them are listed by: avfs audit --all-vaults -n COUNT"
+		}
 		return "mend what can be mended with: avfs fsck --repair; a backup comes back with: avfs vault restore FILE"
 	case engine.NoSpace:
 		if _, ok := f.Details["free_bytes"]; ok { // it is the store's disk that is full
