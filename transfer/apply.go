@@ -7,7 +7,6 @@ import (
 	"errors"
 	"fmt"
 	"path/filepath"
-	"slices"
 	"sort"
 	"strings"
 
@@ -63,7 +62,7 @@ func Apply(ctx context.Context, base, now *engine.Snapshot, changes []engine.Fil
 	if opts == nil {
 		opts = &ApplyOptions{}
 	}
-	a := &applier{ctx: ctx, base: base, now: now, opts: *opts, src: strings.Trim(filepath.ToSlash(filepath.Clean("/"+src)), "/")}
+	a := &applier{ctx: ctx, base: base, now: now, opts: *opts, dirs: map[string]bool{}, replaced: map[string]bool{}, src: strings.Trim(filepath.ToSlash(filepath.Clean("/"+src)), "/")}
 	a.rep = ApplyReport{Changes: []ApplyChange{}, Kept: []ApplyChange{}, DryRun: opts.DryRun}
 	host, _, err := openTop(dst)
 	if err != nil {
@@ -84,6 +83,8 @@ type applier struct {
 	src       string // the directory in the vault, without slashes around it
 	ex        *exporter
 	steps     []*applyStep
+	dirs      map[string]bool // paths at which a step makes a directory
+	replaced  map[string]bool // paths at which a step puts something else than a directory
 	drift     []ApplyDrift
 	barred    []ApplyDrift // what not even force can reach: it would lead out of the tree
 	rep       ApplyReport
@@ -120,7 +121,7 @@ func (a *applier) run(host *hostDir, changes []engine.FileChange) error {
 		a.barred = append(a.barred, a.drift...)
 	}
 	if err == nil && len(a.barred) > 0 {
-		err = a.drifted(a.barred)
+		err = a.drifted(a.barred, ApplyForced, a.opts.Force)
 	}
 	if err == nil {
 		err = a.perform()
@@ -133,14 +134,25 @@ func (a *applier) run(host *hostDir, changes []engine.FileChange) error {
 	return err
 }
 
-// drifted is the error for paths that are not what they were.
-func (a *applier) drifted(list []ApplyDrift) error {
+// Details of a Drift that say why force is no way out.
+const (
+	ApplyForced = "forced" // it was used: what is left is in the way, or leads out of the directory
+	ApplyMoved  = "moved"  // the path changed while the apply was under way
+)
+
+// drifted is the error for paths that are not what they were, with the detail why if
+// that is so.
+func (a *applier) drifted(list []ApplyDrift, why string, is bool) error {
 	names := make([]string, min(len(list), 10))
 	for i := range names {
 		names[i] = list[i].Path
 	}
+	details := map[string]any{"drift": list}
+	if is {
+		details[why] = true
+	}
 	return &engine.Error{
-		Kind: engine.Drift, Op: "apply", Details: map[string]any{"drift": list},
+		Kind: engine.Drift, Op: "apply", Details: details,
 		Err: fmt.Errorf("changed on the host since: %s", strings.Join(names, ", ")),
 	}
 }
@@ -182,6 +194,9 @@ func (a *applier) plan(changes, since []engine.FileChange) error {
 // gather notes the paths that changes touch, which begin at the state from.
 func (a *applier) gather(paths map[string]bool, from *engine.Snapshot, changes []engine.FileChange) error {
 	for _, c := range changes {
+		if err := a.ctx.Err(); err != nil {
+			return err
+		}
 		p, err := exact(c.Path, c.PathB64)
 		old, oerr := exact(c.OldPath, c.OldPathB64)
 		if err := errors.Join(err, oerr); err != nil {
@@ -290,14 +305,19 @@ func (a *applier) lookBelow(st *applyStep, kind engine.Kind) error {
 	if st.want.IsDir() {
 		st.action = applyMkdir
 	}
-	a.steps = append(a.steps, st)
+	a.add(st)
 	return nil
 }
 
-// comes reports whether a step makes the directory rel.
-func (a *applier) comes(rel string) bool {
-	return slices.ContainsFunc(a.steps, func(o *applyStep) bool { return o.rel == rel && o.action == applyMkdir })
+// add adds a step.
+func (a *applier) add(st *applyStep) {
+	a.steps = append(a.steps, st)
+	a.dirs[st.rel] = a.dirs[st.rel] || st.action == applyMkdir
+	a.replaced[st.rel] = a.replaced[st.rel] || st.want != nil && !st.want.IsDir()
 }
+
+// comes reports whether a step makes the directory rel.
+func (a *applier) comes(rel string) bool { return a.dirs[rel] }
 
 // parents adds steps for directories that the host has lost.
 func (a *applier) parents(rel string) error {
@@ -315,7 +335,7 @@ func (a *applier) parents(rel string) error {
 	if st.want, err = a.find(a.now, rel); err == nil && st.want == nil {
 		err = &engine.Error{Kind: engine.NotFound}
 	}
-	a.steps = append(a.steps, st)
+	a.add(st)
 	return err
 }
 
@@ -341,7 +361,7 @@ func (a *applier) settle(st *applyStep, reason string) {
 		a.drift = append(a.drift, drift(st.rel, reason))
 	}
 	if st.action != "" {
-		a.steps = append(a.steps, st)
+		a.add(st)
 	}
 }
 

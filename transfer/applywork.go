@@ -3,7 +3,6 @@ package transfer
 import (
 	"errors"
 	"slices"
-	"strings"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -13,6 +12,9 @@ import (
 func (a *applier) perform() error {
 	var before, middle, after []*applyStep
 	for _, st := range a.steps {
+		if err := a.ctx.Err(); err != nil {
+			return failure("apply", st.rel, err)
+		}
 		switch {
 		case st.action != applyDelete && st.action != applyRmdir:
 			middle = append(middle, st)
@@ -42,9 +44,12 @@ func (a *applier) perform() error {
 
 // replacedAbove reports whether something above rel is no directory any more.
 func (a *applier) replacedAbove(rel string) bool {
-	return slices.ContainsFunc(a.steps, func(st *applyStep) bool {
-		return strings.HasPrefix(rel, st.rel+"/") && st.want != nil && !st.want.IsDir()
-	})
+	for up := upOf(rel); up != ""; up = upOf(up) {
+		if a.replaced[up] {
+			return true
+		}
+	}
+	return false
 }
 
 // do makes one change, if the path is still what it was.
@@ -84,7 +89,7 @@ func (a *applier) doIn(st *applyStep, dir *hostDir) (kept bool, err error) {
 	isDir := there && now.mode&engine.TypeMask == engine.TypeDir
 	if there != st.there || there && (now.dev != st.host.dev || now.ino != st.host.ino) ||
 		there && !isDir && (now.size != st.host.size || now.mtime != st.host.mtime) {
-		return false, a.drifted([]ApplyDrift{drift(st.rel, "it changed just now")})
+		return false, a.drifted([]ApplyDrift{drift(st.rel, "it changed just now")}, ApplyMoved, true)
 	}
 	switch st.action {
 	case applyDelete:

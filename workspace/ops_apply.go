@@ -71,7 +71,11 @@ func appliedSoFar(err error, rep transfer.ApplyReport) error {
 	full := withDetails(err, rep)
 	var cause, e *engine.Error
 	if errors.As(err, &cause) && errors.As(full, &e) && cause.Details["drift"] != nil {
-		e.Details["drift"] = cause.Details["drift"]
+		for _, k := range []string{"drift", transfer.ApplyForced, transfer.ApplyMoved} {
+			if d, ok := cause.Details[k]; ok {
+				e.Details[k] = d
+			}
+		}
 	}
 	return full
 }

@@ -7,6 +7,7 @@ import (
 	"strings"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/transfer"
 	"github.com/agentvfs/avfs/workspace"
 )
 
@@ -86,10 +87,7 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 	case engine.Conflict:
 		return "decide with --ours PATH or --theirs PATH, '.' is everything; --conflict-markers writes both sides of texts"
 	case engine.Drift:
-		if _, ok := f.Details["drift"]; ok {
-			return "overwrite what changed there with --force, or bring back only other paths"
-		}
-		return "look with --preview, and go on all the same with --force"
+		return driftHint(f.Details)
 	case engine.Interrupted:
 		if _, ok := f.Details["event"]; ok {
 			return "take back what was done until now with: avfs undo"
@@ -102,6 +100,20 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		}
 	}
 	return ""
+}
+
+// driftHint says what to do where the host is not what it was.
+func driftHint(details map[string]any) string {
+	has := func(key string) bool { _, ok := details[key]; return ok }
+	switch {
+	case has(transfer.ApplyMoved):
+		return "end what changes files there, and run it again"
+	case has(transfer.ApplyForced):
+		return "not even --force overwrites that: move away what is there, or bring back only other paths"
+	case has("drift"):
+		return "overwrite what changed there with --force, or bring back only other paths"
+	}
+	return "look with --preview, and go on all the same with --force"
 }
 
 // vaultHint names vaults that may have been meant.
