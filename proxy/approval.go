@@ -36,19 +36,28 @@ type ApprovalDoc struct {
 // binding is a digest of all that an approval of the request is bound to: what runs,
 // where, with which variables, and under which policy.
 func (p *Proxy) binding(req *Request) string {
-	env := slices.Clone(req.Env)
+	env := append(req.session.variables(), req.Env...)
 	for _, s := range req.Secrets {
 		env = append(env, s.Name+"="+s.From)
 	}
-	slices.Sort(env)
+	slices.SortStableFunc(env, func(a, b string) int { // of two of one name the order counts
+		return strings.Compare(variable(a), variable(b))
+	})
 	text, err := json.Marshal([]any{
-		"avfs.approval/v1", req.Vault, req.Fork, req.Argv, req.Shell, req.Cwd, env, req.ReadOnly, req.Stdin != nil, req.Terminal, p.Policy.Digest(),
+		"avfs.approval/v1", req.Vault, req.Fork, req.Argv, req.Shell, req.Cwd, env, req.ReadOnly, req.Stdin != nil, req.Terminal,
+		req.session.unset(), req.Service != "", p.Policy.Digest(),
 	})
 	if err != nil {
 		panic("proxy: a request cannot be encoded: " + err.Error())
 	}
 	sum := sha256.Sum256(text)
 	return hex.EncodeToString(sum[:])
+}
+
+// variable is the name in NAME=VALUE.
+func variable(kv string) string {
+	name, _, _ := strings.Cut(kv, "=")
+	return name
 }
 
 // approve looks for an approval of the command, asks for one where there is none, and
@@ -94,9 +103,10 @@ func (p *Proxy) findApproval(ctx context.Context, env *Envelope, req *Request) (
 		Vault: req.Vault, Fork: req.Fork, Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Policy: p.Policy.Digest(),
 		Rule: env.Decision.Rule, Reason: env.Decision.Reason, Binding: req.binding, Exec: env.ID, UID: os.Getuid(),
 	}
-	for _, kv := range req.Env {
-		name, _, _ := strings.Cut(kv, "=")
-		ask.Env = append(ask.Env, name)
+	for _, kv := range append(req.session.variables(), req.Env...) {
+		if name := variable(kv); !slices.Contains(ask.Env, name) {
+			ask.Env = append(ask.Env, name)
+		}
 	}
 	for _, s := range req.Secrets {
 		ask.Env = append(ask.Env, s.Name)

@@ -126,6 +126,7 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 
 func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *teller) *Envelope {
 	p.enter(Validating)
+	defer func() { env.redactEnd(&req) }() // it is revealed meanwhile
 	if err := p.validate(&req); err != nil {
 		return p.notRun(ctx, env, &req, err, workspace.OpAuditAppend)
 	}
@@ -385,7 +386,8 @@ func (p *Proxy) validate(req *Request) error {
 // question is the request as the policy sees it, for a vault at place.
 func question(req *Request, place string) policy.Command {
 	extra := map[string]string{}
-	for _, kv := range req.Env {
+	// What the session takes away stays unknown to the policy, which is the stricter.
+	for _, kv := range append(req.session.variables(), req.Env...) {
 		if name, value, ok := strings.Cut(kv, "="); ok {
 			extra[name] = value
 		}
@@ -425,7 +427,7 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	argv := req.Argv
 	if script := req.Shell; script != "" {
 		if req.session != nil {
-			if script, err = req.session.script(p.Workspace.Home(), req); err != nil {
+			if script, err = req.session.script(p.Workspace, req); err != nil {
 				return err
 			}
 		}
@@ -444,7 +446,7 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: vars, Stdin: req.Stdin,
 		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: interrupt,
-		Filter: req.filter(), Limits: req.Limits,
+		Filter: req.filter(), ShortNames: len(req.revealed) > 0, Limits: req.Limits,
 		Sink: func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
 		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
 		Started: func(c run.Command) {

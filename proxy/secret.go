@@ -245,10 +245,32 @@ func (e *Envelope) redact(req *Request) {
 	for i := range e.Decision.Segments {
 		s := &e.Decision.Segments[i]
 		s.Text, s.Argv, s.Reason = r.text(s.Text), r.texts(s.Argv), r.text(s.Reason)
+		s.Token, s.Via = r.text(s.Token), r.text(s.Via)
 	}
-	e.Decision.Reason = r.text(e.Decision.Reason)
+	e.Decision.Reason, e.Decision.Token = r.text(e.Decision.Reason), r.text(e.Decision.Token)
 	if !slices.Contains(e.Isolation.Applied, secretsApplied) {
 		e.Isolation.Applied = append(e.Isolation.Applied, secretsApplied)
+	}
+}
+
+// redactEnd takes them out of what the envelope tells of the end of the command.
+func (e *Envelope) redactEnd(req *Request) {
+	r := newRedactor(req.revealed)
+	if r == nil {
+		return
+	}
+	for _, list := range [][]Process{e.EndedProcesses, e.LeakedProcesses} {
+		for i := range list {
+			list[i].Command = r.text(list[i].Command)
+		}
+	}
+	if e.Error != nil {
+		e.Error.Message = r.text(e.Error.Message)
+		for key, value := range e.Error.Details {
+			if s, ok := value.(string); ok {
+				e.Error.Details[key] = r.text(s)
+			}
+		}
 	}
 }
 

@@ -19,9 +19,10 @@ import (
 // session is the session of one execution.
 type session struct {
 	workspace.Session
-	was  string // the exec that left it so
-	cwd  bool   // the caller has chosen no directory, so the session's counts
-	file string // where the shell leaves its state; empty without a shell
+	was  string       // the exec that left it so
+	cwd  bool         // the caller has chosen no directory, so the session's counts
+	file string       // where the shell leaves its state; empty without a shell
+	drop func() error // removes it with its directory
 }
 
 // loadSession reads the session of a request and completes the request from it. A
@@ -32,7 +33,7 @@ func (p *Proxy) loadSession(ctx context.Context, env *Envelope, req *Request, ch
 	}
 	vault := req.Vault
 	if req.Fork != "" { // which has none yet
-		req.session = &session{Session: workspace.Session{Cwd: "/", Env: map[string]string{}}}
+		req.session = &session{Session: workspace.Session{Cwd: "/", Env: map[string]string{}, Unset: []string{}}}
 		return nil
 	}
 	s, err := workspace.CallVault(ctx, p.Workspace, vault, workspace.OpSession, func(v string) workspace.SessionRequest {
@@ -85,6 +86,14 @@ func (s *session) environ(caller []string) []string {
 	return env
 }
 
+// unset lists those of the caller's variables that the session takes away.
+func (s *session) unset() []string {
+	if s == nil {
+		return nil
+	}
+	return s.Unset
+}
+
 // variables are those that the session adds.
 func (s *session) variables() []string {
 	if s == nil {
@@ -100,22 +109,18 @@ func (s *session) variables() []string {
 
 // script is the shell script with its state written to a file at its end, however it
 // ends. Neither what it prints nor how it ends changes.
-func (s *session) script(home string, req *Request) (string, error) {
-	dir := filepath.Join(home, "tmp")
-	if err := os.MkdirAll(dir, 0o700); err != nil {
-		return "", err
-	}
-	f, err := os.CreateTemp(dir, "session-*")
-	if err != nil {
-		return "", err
-	}
-	if err := f.Close(); err != nil {
-		return "", err
-	}
-	s.file = f.Name()
+func (s *session) script(w *workspace.Workspace, req *Request) (string, error) {
 	program, err := exec.LookPath("env")
 	if err != nil {
 		return "", err
+	}
+	dir, drop, err := w.Scratch()
+	if err != nil {
+		return "", err
+	}
+	s.file, s.drop = filepath.Join(dir, "state"), drop
+	if err := os.WriteFile(s.file, nil, 0o600); err != nil {
+		return "", errors.Join(err, drop())
 	}
 	without := ""
 	for _, secret := range req.Secrets {
@@ -142,7 +147,7 @@ func (s *session) ended(req *Request, mountpoint string, given []string) (*works
 		return &next, nil
 	}
 	text, err := os.ReadFile(s.file)
-	if err = errors.Join(err, os.Remove(s.file)); err != nil {
+	if err = errors.Join(err, s.drop()); err != nil {
 		return nil, err
 	}
 	entries := bytes.Split(text, []byte{0})

@@ -11,6 +11,16 @@ import (
 // is moved to its place when it is whole.
 const scratchPrefix = ".avfs-part-"
 
+// Scratch makes a directory for what is not to outlive this process, also one that is
+// killed: then the next Scratch removes it. The returned function removes it.
+func (w *Workspace) Scratch() (path string, remove func() error, err error) {
+	dir := filepath.Join(w.Home(), "tmp")
+	if err := os.MkdirAll(dir, 0o700); err != nil {
+		return "", nil, err
+	}
+	return scratch(dir)
+}
+
 // scratch makes such a directory in dir, and first removes those that processes
 // left which died. The returned function removes it.
 func scratch(dir string) (path string, remove func() error, err error) {

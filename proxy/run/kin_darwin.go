@@ -231,6 +231,9 @@ func readProcess(pid int) (process, error) {
 	return fromKinfo(kp), nil
 }
 
+// describe is what a Leftover tells of a process: the short name, in any case.
+func (k *kin) describe(pid int) string { return commandOf(pid) }
+
 func commandOf(pid int) string {
 	kp, err := unix.SysctlKinfoProc("kern.proc.pid", pid)
 	if err != nil {

@@ -27,6 +27,7 @@ type kin struct {
 	caps     []string // limits that are in force, and how
 	uncapped Limits   // those that the cgroup does not hold
 	sole     bool
+	brief    bool // see Spec.ShortNames
 
 	orphaned bool // orphans go to another process than this one
 	dying    bool // the last look saw processes that will soon have to be reaped
@@ -38,7 +39,7 @@ type kin struct {
 }
 
 func newKin(s *Spec) *kin {
-	k := &kin{tracking: TrackSubreaper, sole: s.Sole, others: map[int]uint64{}, listed: map[int]bool{}}
+	k := &kin{tracking: TrackSubreaper, sole: s.Sole, brief: s.ShortNames, others: map[int]uint64{}, listed: map[int]bool{}}
 	if id, ok := getenv(s.Env, IDVar); ok {
 		k.marker = IDVar + "=" + id
 	} else {

@@ -93,7 +93,7 @@ func (k *kin) signalAll(list []Leftover, sig syscall.Signal) []Leftover {
 	for _, p := range all {
 		if !k.listed[p.pid] {
 			k.listed[p.pid] = true
-			list = append(list, Leftover{PID: p.pid, Command: commandOf(p.pid)})
+			list = append(list, Leftover{PID: p.pid, Command: k.describe(p.pid)})
 		}
 	}
 	k.signalGroup(sig)
@@ -115,10 +115,10 @@ func (k *kin) signalAll(list []Leftover, sig syscall.Signal) []Leftover {
 func (k *kin) leaked(leaderEnded bool) []Leftover {
 	var list []Leftover
 	if !leaderEnded {
-		list = append(list, Leftover{PID: k.leader, Command: commandOf(k.leader)})
+		list = append(list, Leftover{PID: k.leader, Command: k.describe(k.leader)})
 	}
 	for _, p := range k.live() {
-		list = append(list, Leftover{PID: p.pid, Command: commandOf(p.pid)})
+		list = append(list, Leftover{PID: p.pid, Command: k.describe(p.pid)})
 	}
 	return list
 }

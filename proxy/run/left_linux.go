@@ -48,7 +48,7 @@ func End(id string, c *Command) error {
 			return l.done()
 		}
 		if time.Now().After(end) {
-			return &Error{Op: "end", Path: commandOf(list[0].pid), Err: fmt.Errorf("%d processes do not end", len(list))}
+			return &Error{Op: "end", Path: shortName(list[0].pid), Err: fmt.Errorf("%d processes do not end", len(list))}
 		}
 		l.kill(list)
 		fresh := false // what forks would win any pause

@@ -183,6 +183,24 @@ func ownPidfds() (map[int]bool, error) {
 	return held, nil
 }
 
+// describe is what a Leftover tells of a process.
+func (k *kin) describe(pid int) string {
+	if k.brief {
+		return shortName(pid)
+	}
+	return commandOf(pid)
+}
+
+// shortName is the name that the kernel has for a process; empty if it is gone.
+func shortName(pid int) string {
+	var buf [64]byte
+	text, err := readSmall("/proc/"+strconv.Itoa(pid)+"/comm", buf[:])
+	if err != nil {
+		return ""
+	}
+	return strings.ToValidUTF8(strings.TrimSpace(string(text)), "?")
+}
+
 // commandOf describes a process for people.
 func commandOf(pid int) string {
 	const limit = 200
@@ -190,9 +208,7 @@ func commandOf(pid int) string {
 	base := "/proc/" + strconv.Itoa(pid)
 	text, err := readSmall(base+"/cmdline", buf[:])
 	if err != nil || len(text) == 0 {
-		if text, err = readSmall(base+"/comm", buf[:]); err != nil {
-			return ""
-		}
+		return shortName(pid)
 	}
 	s := strings.TrimSpace(strings.ReplaceAll(string(text), "\x00", " "))
 	if len(s) > limit {

@@ -155,6 +155,10 @@ type Spec struct {
 	// comment.
 	Combined bool
 
+	// ShortNames has Leftovers told by their short names where there are such: a command
+	// line may hold, or be cut within, what nobody is to see.
+	ShortNames bool
+
 	// Started is told what was started as soon as it is, by the goroutine of Run; may
 	// be nil. It must not block.
 	Started func(Command)
