@@ -145,13 +145,14 @@ const maxOutputBytes = 1 << 30
 // though its command may have died before its row could say so.
 func (v *Vault) oldOutputs(ctx context.Context, rule Retention, c cut) (old [][]byte, kept []past, err error) {
 	keep := keeper{rule: rule, now: v.s.opts.Clock().UTC()}
+	at := aging()
 	var total int64
 	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
 		return eachOutput(tx, kv.ID(v.id), func(k []byte, rec *outputRecord) error {
 			for _, s := range rec.Streams {
 				total += s.Kept
 			}
-			p := past{kind: pastOutput, seq: ^kv.ParseID(k[8:]), at: rec.At.UnixNano()}
+			p := past{kind: pastOutput, seq: ^kv.ParseID(k[8:]), at: at(rec.At)}
 			switch {
 			case !rec.Ended && p.seq > v.s.deadOutput:
 				kept = append(kept, p)

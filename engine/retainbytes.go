@@ -2,7 +2,9 @@ package engine
 
 import (
 	"context"
+	"math"
 	"slices"
+	"time"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
 )
@@ -29,8 +31,19 @@ const (
 type past struct {
 	kind  pastKind
 	seq   uint64
-	at    int64  // in nanoseconds
+	at    int64  // in nanoseconds; see aging
 	roots []Root // the newest first
+}
+
+// aging gives entries of one kind, which it is shown from the newest to the oldest, times
+// that do not increase. A cut goes by the order of a kind, so an entry from before the
+// clock was set back must not stand before those that came later.
+func aging() func(at time.Time) int64 {
+	newer := int64(math.MaxInt64)
+	return func(at time.Time) int64 {
+		newer = min(newer, at.UnixNano())
+		return newer
+	}
 }
 
 // add moves the cut so that the entry goes.
@@ -81,11 +94,12 @@ func (v *Vault) excess(ctx context.Context, rule Retention, slack int64) (c cut,
 	if err != nil || len(pinned) == 0 {
 		return c, 0, err
 	}
-	kept, err = v.s.heldAtMost(ctx, pinned[0].Root, sel.kept, rule.Bytes+slack)
-	if err != nil || kept <= rule.Bytes+slack {
+	enough := rule.Bytes + min(slack, math.MaxInt64-rule.Bytes)
+	kept, err = v.s.heldAtMost(ctx, pinned[0].Root, sel.kept, enough)
+	if err != nil || kept <= enough {
 		return c, kept, err
 	}
-	return v.exactExcess(ctx, sel.kept, rule.Bytes, slack)
+	return v.exactExcess(ctx, sel.kept, rule.Bytes, enough)
 }
 
 // sizing adds up the records of the nodes that pass through it, each once.
@@ -152,8 +166,9 @@ func (s *Store) heldAtMost(ctx context.Context, present Root, history []past, en
 	return content + src.bytes, nil
 }
 
-// exactExcess is excess by marks. Its cost is that of a collection.
-func (v *Vault) exactExcess(ctx context.Context, history []past, bound, slack int64) (c cut, kept int64, err error) {
+// exactExcess is excess by marks, where nothing goes if the history holds no more than
+// enough, which is at least the bound. Its cost is that of a collection.
+func (v *Vault) exactExcess(ctx context.Context, history []past, bound, enough int64) (c cut, kept int64, err error) {
 	var live marks
 	if err := v.markOthers(ctx, &live); err != nil {
 		return c, 0, err
@@ -172,7 +187,7 @@ func (v *Vault) exactExcess(ctx context.Context, history []past, bound, slack in
 			over = i
 		}
 	}
-	if total := live.size() - base; total <= bound+slack {
+	if total := live.size() - base; total <= enough {
 		return c, total, nil
 	}
 	for _, p := range history[over:] {

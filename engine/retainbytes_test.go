@@ -3,10 +3,12 @@ package engine_test
 import (
 	"context"
 	"fmt"
+	"math"
 	"math/rand/v2"
 	"strings"
 	"sync"
 	"testing"
+	"time"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -211,4 +213,61 @@ func TestTrim(t *testing.T) {
 		t.Errorf("history holds %d bytes", kept)
 	}
 	sound(t, h.st, "trimmed beside a writer")
+}
+
+// TestPruneBytesClockSetBack makes sure that the newest of each kind stays also where the
+// clock says that the oldest is newer.
+func TestPruneBytesClockSetBack(t *testing.T) {
+	ctx := context.Background()
+	h := newHistory(t, &engine.Retention{Last: 1000})
+	run := func(id string) {
+		t.Helper()
+		h.now = h.now.Add(1)
+		u := beginExec(t, h.v, id, true)
+		u.Output().Write(ctx, "stdout", []byte(blob(uint64(len(id))<<32, blobSize)))
+		endExec(t, u)
+	}
+	run("old")
+	h.replace(0, 6)
+	h.now = h.now.Add(-time.Hour)
+	h.replace(6, 6)
+	run("newer")
+	before, _ := h.left()
+	if _, err := h.v.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{Last: 1000, Bytes: 4*blobSize + blobSize/2}}); err != nil {
+		t.Fatal(err)
+	}
+	events, auto := h.left()
+	if n := len(events); n < 2 || n > 4 || auto < 2 || auto > 4 {
+		t.Fatalf("%d events and %d checkpoints are left", n, auto)
+	}
+	for i, ev := range events {
+		if ev.Seq != before[i].Seq {
+			t.Errorf("event %d is left, not %d", ev.Seq, before[i].Seq)
+		}
+	}
+	if k, err := h.st.Output(ctx, h.v.Name(), "newer"); err != nil {
+		t.Errorf("the newest output: %v", err)
+	} else {
+		k.Close()
+	}
+	sound(t, h.st, "pruned by bytes after the clock was set back")
+}
+
+// TestTrimHugeBound makes sure that a bound near the end of the numbers is none that
+// everything is beyond.
+func TestTrimHugeBound(t *testing.T) {
+	ctx := context.Background()
+	for _, bound := range []int64{1 << 60, math.MaxInt64/5*4 + 4, math.MaxInt64} {
+		h := newHistory(t, &engine.Retention{Last: 1000, Bytes: bound}) // as a store has it that took any bound
+		h.replace(0, 3)
+		if n, err := h.st.Trim(ctx); n != 0 || err != nil {
+			t.Errorf("%d: %d entries go, %v", bound, n, err)
+		}
+		err := h.v.SetRetention(ctx, &engine.Retention{Last: 1000, Bytes: bound})
+		if bound > 1<<60 {
+			wantKind(t, "a bound that is no size", err, engine.Invalid)
+		} else if err != nil {
+			t.Error(err)
+		}
+	}
 }

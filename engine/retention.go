@@ -31,9 +31,15 @@ type Retention struct {
 // DefaultRetention is the rule of a vault that has none of its own.
 func DefaultRetention() Retention { return Retention{Last: 100, Hours: 24, Days: 30} }
 
+// maxRetentionBytes is the largest bound in bytes of a rule: more than any store holds.
+const maxRetentionBytes = 1 << 60
+
 func (r Retention) valid() error {
 	if r.Last < 0 || r.Hours < 0 || r.Days < 0 || r.Bytes < 0 {
 		return &Error{Kind: Invalid, Err: errors.New("a retention rule has no negative numbers")}
+	}
+	if r.Bytes > maxRetentionBytes {
+		return &Error{Kind: Invalid, Err: fmt.Errorf("a retention rule has a bound of at most %d bytes; 0 is no bound", int64(maxRetentionBytes))}
 	}
 	return nil
 }
@@ -186,11 +192,13 @@ type selection struct {
 // selectHistory applies the numbers of a rule, and a cut.
 func (v *Vault) selectHistory(ctx context.Context, rule Retention, c cut) (sel selection, err error) {
 	now := v.s.opts.Clock().UTC()
+	eventAt, checkpointAt := aging(), aging()
 	events, checkpoints := keeper{rule: rule, now: now}, keeper{rule: rule, now: now}
 	err = v.s.kv.View(ctx, func(tx kv.Reader) error {
 		return eachEvent(tx, v.id, func(ev Event) error {
+			at := eventAt(ev.At)
 			if events.keep(ev.At) && ev.Seq > c.event {
-				sel.kept = append(sel.kept, past{pastEvent, ev.Seq, ev.At.UnixNano(), []Root{ev.After, ev.Before}})
+				sel.kept = append(sel.kept, past{pastEvent, ev.Seq, at, []Root{ev.After, ev.Before}})
 			} else {
 				sel.events = append(sel.events, eventKey(v.id, ev.Seq))
 			}
@@ -207,10 +215,11 @@ func (v *Vault) selectHistory(ctx context.Context, rule Retention, c cut) (sel s
 	for i := len(list) - 1; i >= 0; i-- {
 		cp := &list[i]
 		seq, ok := parseCheckpointID(cp.ID)
+		at := checkpointAt(cp.At)
 		switch {
 		case !ok || !cp.Auto:
 		case checkpoints.keep(cp.At) && seq > c.checkpoint:
-			sel.kept = append(sel.kept, past{pastCheckpoint, seq, cp.At.UnixNano(), []Root{cp.Root}})
+			sel.kept = append(sel.kept, past{pastCheckpoint, seq, at, []Root{cp.Root}})
 		default:
 			sel.checkpoints = append(sel.checkpoints, rowKey(v.id, seq))
 		}
