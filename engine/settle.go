@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"slices"
 
 	"github.com/agentvfs/avfs/engine/internal/tree"
@@ -64,17 +66,21 @@ func (v *Vault) settleCommitted(ctx context.Context) error {
 	return v.keepSettled(ctx, kv.Relaxed, gap, func(kv.Writer, *vaultRecord) error { return nil })
 }
 
-// Settle settles every vault that needs it. The first failure ends it.
+// Settle settles every vault that needs it, whatever becomes of the others. What fails
+// is joined, in the order of the vaults' ids.
 func (s *Store) Settle(ctx context.Context) error {
-	for _, v := range s.allVaults() {
+	vaults := s.allVaults()
+	slices.SortFunc(vaults, func(a, b *Vault) int { return cmp.Compare(a.id, b.id) })
+	var failed []error
+	for _, v := range vaults {
 		if v.settled() {
 			continue
 		}
 		if err := v.Settle(ctx); err != nil && KindOf(err) != Closed {
-			return err
+			failed = append(failed, err)
 		}
 	}
-	return nil
+	return errors.Join(failed...)
 }
 
 // settled reports whether nothing has changed since the newest event.

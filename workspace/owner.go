@@ -211,7 +211,19 @@ func (o *Owner) release() error {
 // the store is opened, what an owner left that died. Where that cannot be written now,
 // or what is damaged is in the way, it waits for the next one.
 func settleAll(ctx context.Context, store *engine.Store) error {
-	err := store.Settle(ctx)
+	return cannotWait(store.Settle(ctx))
+}
+
+// cannotWait is the part of err, which may be several, that the next owner is not left to
+// try again.
+func cannotWait(err error) error {
+	if many, ok := err.(interface{ Unwrap() []error }); ok {
+		var left []error
+		for _, err := range many.Unwrap() {
+			left = append(left, cannotWait(err))
+		}
+		return errors.Join(left...)
+	}
 	switch kindOf(err) {
 	case engine.NoSpace, engine.Corrupt, engine.ReadOnly:
 		return nil
