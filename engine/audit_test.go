@@ -15,6 +15,7 @@ import (
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/engine/kv/faultkv"
 	"github.com/agentvfs/avfs/engine/kv/memkv"
 )
 
@@ -434,4 +435,35 @@ func TestSecretsAreNotStored(t *testing.T) {
 	if marked < 15 {
 		t.Errorf("only %d marks", marked)
 	}
+}
+
+// TestAuditPathIsCheap holds that asking for what changed a path looks at the events of
+// the entries, and not at all that the store has for each of them.
+func TestAuditPathIsCheap(t *testing.T) {
+	ctx := t.Context()
+	db := faultkv.Wrap(newMem(t), faultkv.Config{Scribble: true})
+	st, err := engine.Create(ctx, db, quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, st)
+	v, err := st.CreateVault(ctx, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for i := range 20 {
+		writeText(t, v, []string{"one", "two"}[i%2], fmt.Sprint(i))
+		if err := v.Settle(ctx); err != nil {
+			t.Fatal(err)
+		}
+	}
+	db.Arm(faultkv.Rule{Op: faultkv.Scan, N: 1 << 30})
+	list, err := st.QueryAudit(ctx, engine.AuditQuery{Path: "one"})
+	if err != nil || len(list.Entries) != 10 || list.Unknown != 0 {
+		t.Errorf("%d entries, %d unknown, %v", len(list.Entries), list.Unknown, err)
+	}
+	if n := db.Calls(faultkv.Scan); n > 1 {
+		t.Errorf("it takes %d scans", n)
+	}
+	db.Arm()
 }

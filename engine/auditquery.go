@@ -140,22 +140,28 @@ func (s *Store) keepTouching(ctx context.Context, list *AuditList, path string) 
 // touches reports whether what an entry is about changed path or something below it,
 // and whether that is known.
 func (s *Store) touches(ctx context.Context, e AuditEntry, path string) (touched, known bool, err error) {
-	var ev Event
-	err = s.kv.View(ctx, func(tx kv.Reader) (err error) {
-		known, err = getJSON(tx, tableTimeline, eventKey(e.VaultID, e.Event), &ev)
-		return err
-	})
+	ev, known, err := s.auditedEvent(ctx, e)
 	if err != nil || !known {
 		return false, false, err
 	}
 	for _, root := range []Root{ev.Before, ev.After} {
-		if err := s.pinKept(ctx, root); KindOf(err) == NotFound {
-			return false, false, nil // pruned meanwhile
-		} else if err != nil {
-			return false, false, err
-		}
+		s.pin(root)
 		defer s.unpin(root)
+	}
+	// An event that is still there was there when its states were pinned.
+	if _, known, err = s.auditedEvent(ctx, e); err != nil || !known {
+		return false, false, err
 	}
 	_, total, err := s.Diff(ctx, ev.Before, ev.After, &DiffOptions{Paths: []string{path}, Limit: 1})
 	return total > 0, true, err
+}
+
+// auditedEvent is the event that an entry is about, while the timeline has it.
+func (s *Store) auditedEvent(ctx context.Context, e AuditEntry) (ev Event, known bool, err error) {
+	err = s.kv.View(ctx, func(tx kv.Reader) (err error) {
+		ev = Event{}
+		known, err = getJSON(tx, tableTimeline, eventKey(e.VaultID, e.Event), &ev)
+		return err
+	})
+	return ev, known, err
 }
