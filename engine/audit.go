@@ -49,7 +49,8 @@ type AuditEntry struct {
 }
 
 // The kinds of audit entries, and what their subjects are. Changes that fail have no
-// entry; commands always have one.
+// entry; commands always have one. Neither has what the retention rule of a vault drops
+// by itself: the entry that set the rule tells of it.
 const (
 	AuditExec             = "exec"
 	AuditPolicyChange     = "policy.change"      // the digest of the policy before
@@ -64,7 +65,7 @@ const (
 	AuditImport           = "import"             //
 	AuditMerge            = "merge"              // the vault that was merged
 	AuditWrite            = "write"              //
-	AuditPrune            = "prune"              // what was dropped
+	AuditPrune            = "prune"              // what was dropped, in transactions before that of the entry
 	AuditVaultCreate      = "vault.create"       //
 	AuditVaultFork        = "vault.fork"         // the vault that was forked
 	AuditVaultMerge       = "vault.merge"        // the vault that was merged into this one
@@ -136,9 +137,6 @@ func (v *Vault) entry(ctx context.Context, kind string) AuditEntry {
 func (v *Vault) eventEntry(ctx context.Context, ev Event) AuditEntry {
 	e := v.entry(ctx, auditKind(ev.Cause))
 	e.Event, e.Argv, e.Subject = ev.Seq, ev.Command, ev.ID
-	if ev.Source != "" {
-		e.Subject = ev.Source
-	}
 	if ev.Source != "" {
 		e.Subject = ev.Source
 	}

@@ -467,3 +467,18 @@ func TestAuditPathIsCheap(t *testing.T) {
 	}
 	db.Arm()
 }
+
+// TestAuditPruneOfOutputs holds that a pruning that drops nothing but outputs is told of.
+func TestAuditPruneOfOutputs(t *testing.T) {
+	ctx := t.Context()
+	_, st, v := newMain(t)
+	defer closeStore(t, st)
+	endExec(t, beginExec(t, v, "x", true))
+	if _, err := v.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{}}); err != nil {
+		t.Fatal(err)
+	}
+	list, err := st.QueryAudit(ctx, engine.AuditQuery{Kinds: []string{engine.AuditPrune}})
+	if err != nil || len(list.Entries) != 1 || list.Entries[0].Subject != "0 events, 0 automatic checkpoints, 1 outputs" {
+		t.Errorf("%+v, %v", list, err)
+	}
+}

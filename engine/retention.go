@@ -126,10 +126,14 @@ func (v *Vault) prune(ctx context.Context, rule Retention, dry bool) (PruneRepor
 	e := v.entry(ctx, AuditPrune)
 	rep, err := v.pruneLocked(ctx, rule, c, dry)
 	rep.KeptBytes = kept
-	if err == nil && !dry && rep.Events+rep.Checkpoints > 0 {
+	if !dry && rep.Events+rep.Checkpoints+rep.Outputs > 0 { // also where the rest failed
 		e = e.between(v.rec.Root, v.rec.Root)
 		e.Subject = fmt.Sprintf("%d events, %d automatic checkpoints", rep.Events, rep.Checkpoints)
-		_, err = v.s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
+		if rep.Outputs > 0 {
+			e.Subject += fmt.Sprintf(", %d outputs", rep.Outputs)
+		}
+		_, aerr := v.s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
+		err = errors.Join(err, aerr)
 	}
 	return rep, err
 }
