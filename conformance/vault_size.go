@@ -120,6 +120,11 @@ func (s *vaultSuite) testAppends(t *testing.T) {
 		}
 		grown := sizeOf(t, st) - before
 		t.Logf("1000 appends to %d MiB, commits in between %v: the store grew by %.1f MiB", size>>20, committing, float64(grown)/(1<<20))
+		if grown > limit { // a database may need its time to merge what was replaced
+			compact(t, st)
+			grown = sizeOf(t, st) - before
+			t.Logf("after compaction it is %.1f MiB", float64(grown)/(1<<20))
+		}
 		if grown > limit {
 			t.Errorf("1000 appends made the store %d bytes larger", grown)
 		}
