@@ -90,8 +90,8 @@ func (l *lineage) roots(fn func(Root)) {
 	}
 	for _, o := range l.Origins {
 		fn(o.Root)
-		if !o.Applied.IsZero() {
-			fn(o.Applied)
+		for _, r := range o.AppliedStates() {
+			fn(r)
 		}
 	}
 }

@@ -17,7 +17,37 @@ type HostOrigin struct {
 	Root   Root      `json:"root"` // the state with which the host's directory agreed
 	// Applied is the state of which some changes were brought back last, without all.
 	Applied Root `json:"applied,omitzero"`
+	// Earlier are those of which that was so before, the newest last.
+	Earlier []Root `json:"applied_earlier,omitempty"` // never modified
 	presence
+}
+
+// maxApplied bounds how many states an import knows of which some changes were brought
+// back since all were; the newest count.
+const maxApplied = 16
+
+// AppliedStates lists the states of which some changes were brought back since all
+// were, the newest first.
+func (o HostOrigin) AppliedStates() []Root {
+	list := slices.Clone(o.Earlier)
+	if !o.Applied.IsZero() {
+		list = append(list, o.Applied)
+	}
+	slices.Reverse(list)
+	return list
+}
+
+// applied is the import after changes up to root were brought back: all, or some.
+func (o HostOrigin) applied(root Root, all bool) HostOrigin {
+	if all {
+		o.Root, o.Applied, o.Earlier = root, Root{}, nil
+		return o
+	}
+	earlier := slices.DeleteFunc(o.AppliedStates(), func(r Root) bool { return r == root })
+	earlier = earlier[:min(len(earlier), maxApplied-1)]
+	slices.Reverse(earlier)
+	o.Applied, o.Earlier = root, earlier
+	return o
 }
 
 // maxOrigins bounds how many imports a vault knows of; the newest count.
@@ -46,10 +76,8 @@ func (v *Vault) NoteOrigin(ctx context.Context, ev Event, source, dest string) e
 func (v *Vault) NoteApplied(ctx context.Context, o HostOrigin, root Root, all bool) error {
 	return wrap(v.editOrigins(ctx, func(list []HostOrigin) []HostOrigin {
 		for i := range list {
-			if list[i].Seq == o.Seq && list[i].Source == o.Source && all {
-				list[i].Root, list[i].Applied = root, Root{}
-			} else if list[i].Seq == o.Seq && list[i].Source == o.Source {
-				list[i].Applied = root
+			if list[i].Seq == o.Seq && list[i].Source == o.Source {
+				list[i] = list[i].applied(root, all)
 			}
 		}
 		return list

@@ -17,10 +17,15 @@ import (
 type ApplyOptions struct {
 	DryRun bool // check everything and change nothing
 	Force  bool // go on where the host has drifted
-	// Applied is a state some of whose content the host may have by now: where it
-	// does, that is no drift. nil is none. Since is what changed after it.
-	Applied *engine.Snapshot
-	Since   []engine.FileChange
+	// Applied are states some of whose content the host may have by now: where it
+	// does, that is no drift.
+	Applied []AppliedState
+}
+
+// AppliedState is a state of which some changes were brought back.
+type AppliedState struct {
+	State *engine.Snapshot
+	Since []engine.FileChange // what changed after it
 }
 
 // ApplyChange is one thing that Apply did, or would do.
@@ -116,7 +121,7 @@ func (a *applier) run(host *hostDir, changes []engine.FileChange) error {
 	}
 	a.ex = &exporter{r: a.now, open: open, overwrite: true, keep: asRoot(), top: host}
 	a.ex.run = newRun(a.ctx, "apply", 1, nil)
-	err = a.plan(changes, a.opts.Since)
+	err = a.plan(changes)
 	if !a.opts.Force {
 		a.barred = append(a.barred, a.drift...)
 	}
@@ -167,13 +172,15 @@ func exact(text, b64 string) (string, error) {
 }
 
 // plan looks at every path that the changes touch.
-func (a *applier) plan(changes, since []engine.FileChange) error {
+func (a *applier) plan(changes []engine.FileChange) error {
 	paths := map[string]bool{}
 	if err := a.gather(paths, a.base, changes); err != nil {
 		return err
 	}
-	if err := a.gather(paths, a.opts.Applied, since); err != nil {
-		return err
+	for _, applied := range a.opts.Applied {
+		if err := a.gather(paths, applied.State, applied.Since); err != nil {
+			return err
+		}
 	}
 	list := make([]string, 0, len(paths))
 	for rel := range paths {
@@ -420,10 +427,11 @@ func (a *applier) hasOwn(up *hostDir, rel string) (own bool, err error) {
 
 // isOwn reports whether the vault never had the path, as far as the host knows.
 func (a *applier) isOwn(rel string) (bool, error) {
-	for _, snap := range []*engine.Snapshot{a.base, a.opts.Applied} {
-		if snap == nil {
-			continue
-		}
+	snaps := []*engine.Snapshot{a.base}
+	for _, applied := range a.opts.Applied {
+		snaps = append(snaps, applied.State)
+	}
+	for _, snap := range snaps {
 		if at, err := a.find(snap, rel); at != nil || err != nil {
 			return false, err
 		}
@@ -446,12 +454,13 @@ func (a *applier) judgeGone(st *applyStep, dir *hostDir) (reason string, err err
 // unchanged says why the host does not have what it had.
 func (a *applier) unchanged(st *applyStep, dir *hostDir) (reason string, err error) {
 	same, err := a.equal(dir, st, a.base, st.was)
-	if err == nil && !same && a.opts.Applied != nil {
-		applied, ferr := a.find(a.opts.Applied, st.rel)
+	for i := 0; i < len(a.opts.Applied) && err == nil && !same; i++ {
+		state := a.opts.Applied[i].State
+		applied, ferr := a.find(state, st.rel)
 		if ferr != nil {
 			return "", ferr
 		}
-		same, err = a.equal(dir, st, a.opts.Applied, applied)
+		same, err = a.equal(dir, st, state, applied)
 	}
 	switch {
 	case err != nil || same:

@@ -50,11 +50,12 @@ var OpApply = Op[ApplyRequest, transfer.ApplyReport]{Name: "apply", Long: true,
 			return transfer.ApplyReport{}, err
 		}
 		opts := &transfer.ApplyOptions{DryRun: req.DryRun, Force: req.Force}
-		if !origin.Applied.IsZero() {
-			opts.Applied = o.store.Snapshot(origin.Applied)
-			if opts.Since, _, err = o.store.Diff(ctx, origin.Applied, now, &engine.DiffOptions{Paths: paths}); err != nil {
+		for _, root := range origin.AppliedStates() {
+			since, _, err := o.store.Diff(ctx, root, now, &engine.DiffOptions{Paths: paths})
+			if err != nil {
 				return transfer.ApplyReport{}, err
 			}
+			opts.Applied = append(opts.Applied, transfer.AppliedState{State: o.store.Snapshot(root), Since: since})
 		}
 		rep, err := transfer.Apply(ctx, base, state, changes, origin.Dest, origin.Source, opts)
 		if err == nil && !req.DryRun {
