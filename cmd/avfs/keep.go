@@ -122,8 +122,8 @@ func (a *app) startKeeper() ([]byte, error) {
 	stop := context.AfterFunc(a.ctx, func() { _ = cmd.Process.Signal(syscall.SIGTERM) }) // one that has ended needs none
 	line, err := bufio.NewReader(out).ReadBytes('\n')
 	if stop(); err != nil {
-		if werr := cmd.Wait(); !errors.Is(err, io.EOF) || werr == nil {
-			werr = err
+		if werr := cmd.Wait(); errors.Is(err, io.EOF) && werr != nil { // which says more
+			err = werr
 		}
 		return nil, &engine.Error{Kind: engine.Internal, Op: "start service", Err: fmt.Errorf("the process that keeps it has ended: %w", err)}
 	}
