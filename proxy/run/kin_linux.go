@@ -26,6 +26,7 @@ type kin struct {
 
 	caps     []string // limits that are in force, and how
 	uncapped Limits   // those that the cgroup does not hold
+	wanted   Limits   // all
 	sole     bool
 	brief    bool // see Spec.ShortNames
 
@@ -107,6 +108,7 @@ func childrenNow() map[int]uint64 {
 
 func (k *kin) dropGroup(why string) {
 	k.tracking = TrackSubreaper
+	k.caps, k.uncapped = nil, k.wanted // until here only the cgroup held any
 	k.limits = append(k.limits, why)
 	if err := k.group.remove(); err != nil {
 		k.limits = append(k.limits, "cgroup not removed: "+err.Error())

@@ -19,7 +19,7 @@ const cpuPeriod = 100_000
 // capGroup puts the limits on the cgroup of the run, before anything is in it, and
 // keeps those that the kernel did not take for capLeader.
 func (k *kin) capGroup(l Limits) {
-	k.uncapped = l
+	k.uncapped, k.wanted = l, l
 	if k.group == nil || l == (Limits{}) {
 		return
 	}
