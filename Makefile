@@ -7,7 +7,7 @@ TAGS ?= $(if $(filter Linux,$(shell uname -s)),fuse3)
 VERSION ?= $(shell git describe --tags --always --dirty 2>/dev/null || echo unknown)
 PREFIX ?= /usr/local
 # What one package's tests may take, race detector and a busy machine included.
-TIMEOUT ?= 30m
+TIMEOUT ?= 50m
 BENCH ?= .
 BENCHFLAGS ?=
 BENCHTIME ?= 1s
