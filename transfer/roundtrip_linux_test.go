@@ -353,7 +353,8 @@ func TestRoundTripOfTheGoTree(t *testing.T) {
 	}
 }
 
-// Importing a tree that the store knows costs its entries, not its content.
+// Importing a tree that the store knows costs the space of its entries, not of its
+// content.
 func TestImportOfTheGoTreeAgain(t *testing.T) {
 	src, path := goTree(t), filepath.Join(t.TempDir(), "s.avfs")
 	var took [2]time.Duration
@@ -377,8 +378,5 @@ func TestImportOfTheGoTreeAgain(t *testing.T) {
 	t.Logf("first %v, %d bytes stored; again %v, %d bytes more", took[0], size[0], took[1], size[1]-size[0])
 	if float64(size[1]) > 1.05*float64(size[0]) {
 		t.Errorf("importing it again made the store grow from %d to %d bytes", size[0], size[1])
-	}
-	if took[1] > took[0] {
-		t.Errorf("importing it again took %v, the first time %v", took[1], took[0])
 	}
 }
