@@ -157,12 +157,16 @@ func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *tell
 // prepared.
 const maxMoves = 10
 
+// maxTurns is how many other commands of its session may be faster than one: each time
+// one of them has made its way, so that there are no more than wait.
+const maxTurns = 1000
+
 // prepare decides and has the vault held, if the command may run. It decides anew
 // when the vault turns out to be at another place than the decision was made for.
 // It is nil if the command does not run; the envelope says why.
 func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *workspace.Exec {
 	place := p.place(ctx, req)
-	for moves := 0; ; moves++ {
+	for moves, turns := 0, 0; ; moves++ {
 		if err := p.loadSession(ctx, env, req, req.chosen); err != nil {
 			p.notRun(ctx, env, req, err, workspace.OpAuditAppend)
 			return nil
@@ -191,7 +195,8 @@ func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *works
 			}
 			return nil
 		}
-		if engine.KindOf(err) == workspace.SessionMoved && moves < maxMoves {
+		if engine.KindOf(err) == workspace.SessionMoved && turns < maxTurns {
+			moves, turns = moves-1, turns+1
 			continue
 		}
 		moved, ok := movedTo(err)
