@@ -28,6 +28,9 @@ type MountSession struct {
 func (v *Vault) SetMountSession(m *MountSession) {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
+	if v.open() != nil {
+		return // nothing changes any more
+	}
 	rec := v.rec
 	rec.Session = m
 	v.setRecord(rec)

@@ -368,26 +368,10 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 	if err != nil {
 		return err
 	}
-	if err := v.retire(); err != nil {
-		return wrap(err, "delete vault", name)
-	}
 	const mode = kv.Durable | kv.Reclaim
-	e := v.entry(ctx, AuditVaultDelete)
-	e.RootBefore = v.rec.Root.String() // retired: nobody changes it any more
 	notes := func(tx kv.Writer) (bool, error) { return deleteNotes(tx, v.id, name, deleteBatch) }
-	var more bool
-	err = s.kv.Update(ctx, mode, func(tx kv.Writer) error {
-		if _, err := s.putAudit(tx, e); err != nil {
-			return err
-		}
-		var err error
-		if more, err = notes(tx); err != nil {
-			return err
-		}
-		return tx.Delete(tableVaults, kv.ID(v.id))
-	})
+	more, err := v.unlist(ctx, mode, notes)
 	if err != nil {
-		v.revive()
 		return wrap(err, "delete vault", name)
 	}
 	v.discard()
@@ -403,6 +387,32 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 		}
 	}
 	return wrap(err, "delete vault", name)
+}
+
+// unlist retires the vault and deletes its record, and what notes deletes in the same
+// transaction. It reports whether notes has left some.
+func (v *Vault) unlist(ctx context.Context, mode kv.Mode, notes func(tx kv.Writer) (bool, error)) (more bool, err error) {
+	v.commitMu.Lock()
+	defer v.commitMu.Unlock()
+	if err := v.retire(); err != nil {
+		return false, err
+	}
+	e := v.entry(ctx, AuditVaultDelete)
+	e.RootBefore = v.rec.Root.String()
+	err = v.s.kv.Update(ctx, mode, func(tx kv.Writer) error {
+		if _, err := v.s.putAudit(tx, e); err != nil {
+			return err
+		}
+		var err error
+		if more, err = notes(tx); err != nil {
+			return err
+		}
+		return tx.Delete(tableVaults, kv.ID(v.id))
+	})
+	if err != nil {
+		v.revive()
+	}
+	return more, err
 }
 
 // inBatches calls fn, each time in a transaction of its own, until nothing more is left.

@@ -255,10 +255,9 @@ func (v *Vault) StatFS(_ context.Context) (StatFS, error) {
 	}, nil
 }
 
-// retire closes the vault for good unless files are open in it.
+// retire closes the vault for good unless files are open in it. The caller holds
+// commitMu until the vault is deleted or revived.
 func (v *Vault) retire() error {
-	v.commitMu.Lock()
-	defer v.commitMu.Unlock()
 	v.mu.Lock()
 	defer v.mu.Unlock()
 	if v.closed {

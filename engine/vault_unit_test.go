@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"strings"
+	"sync"
 	"testing"
 	"time"
 
@@ -362,4 +363,47 @@ func TestGCAfterRemoval(t *testing.T) {
 		t.Errorf("%d chunks are alive, want 1, %v", rep.LiveChunks, err)
 	}
 	sound(t, st, "afterwards")
+}
+
+// TestDeleteBesideOthers deletes vaults while their mounts end and their quotas
+// change: under the race detector nothing of it races, and nothing brings the record of
+// a deleted vault back.
+func TestDeleteBesideOthers(t *testing.T) {
+	ctx := context.Background()
+	st, _, db := newVault(t, quietOptions())
+	for i := range 50 {
+		name := fmt.Sprintf("v%d", i)
+		v, err := st.CreateVault(ctx, name)
+		if err != nil {
+			t.Fatal(err)
+		}
+		var wg sync.WaitGroup
+		wg.Go(func() {
+			for range 20 {
+				v.SetMountSession(&engine.MountSession{ID: "m"})
+			}
+		})
+		wg.Go(func() {
+			for n := range int64(20) {
+				if _, err := v.SetQuota(ctx, engine.QuotaChange{MaxFiles: &n}, engine.AuditEntry{}); err != nil {
+					wantKind(t, "a quota for a vault that is gone", err, engine.Closed)
+					return
+				}
+			}
+		})
+		if err := st.DeleteVault(ctx, name); err != nil {
+			t.Error(err)
+		}
+		wg.Wait()
+	}
+	again, err := engine.Open(ctx, db.Clone(0, 0), quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	if infos, err := again.Vaults(ctx); err != nil || len(infos) != 1 {
+		t.Errorf("%d vaults are left: %v", len(infos), err)
+	}
+	if err := again.Close(); err != nil {
+		t.Error(err)
+	}
 }
