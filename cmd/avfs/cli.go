@@ -18,6 +18,8 @@ type globals struct {
 	JSON    bool   `help:"Print exactly one JSON document on standard output."`
 	Verbose bool   `short:"v" help:"Tell on standard error what is going on."`
 	Quiet   bool   `short:"q" help:"Print no notes, summaries and progress."`
+
+	JSONErrors bool `help:"Without --json, print a failure as one JSON document all the same, in the last line of standard error."`
 }
 
 // commandDef is one command at the top of the grammar.
@@ -231,12 +233,15 @@ func parseError(err error) error {
 }
 
 // wantsJSON looks for --json where the arguments cannot be parsed.
-func wantsJSON(args []string) bool {
+func wantsJSON(args []string) bool { return wantsFlag(args, "--json") }
+
+// wantsFlag looks for a flag that takes no value.
+func wantsFlag(args []string, flag string) bool {
 	for _, arg := range args {
 		switch arg {
 		case "--":
 			return false
-		case "--json", "--json=true":
+		case flag, flag + "=true":
 			return true
 		}
 	}

@@ -1,6 +1,8 @@
 package main
 
 import (
+	"bytes"
+	"encoding/json"
 	"errors"
 	"fmt"
 	"slices"
@@ -46,11 +48,11 @@ func (a *app) finish(err error) int {
 		fault.Message = "interrupted"
 	}
 	hint := a.hint(fault, err)
-	if a.flags.JSON {
+	if a.flags.JSON || a.flags.JSONErrors {
 		if hint != "" {
 			fault.Details["hint"] = hint
 		}
-		if perr := a.printJSON(fault); perr != nil {
+		if perr := a.printFault(fault); perr != nil {
 			a.warn("%v", perr)
 		}
 		return exitOf(fault.Kind)
@@ -60,6 +62,22 @@ func (a *app) finish(err error) int {
 		fmt.Fprintln(a.stderr, "hint:", hint)
 	}
 	return exitOf(fault.Kind)
+}
+
+// printFault prints a failure as a document: where a result would be, or on standard
+// error where the result is no document.
+func (a *app) printFault(fault *workspace.Fault) error {
+	if a.flags.JSON {
+		return a.printJSON(fault)
+	}
+	var line bytes.Buffer
+	e := json.NewEncoder(&line)
+	e.SetEscapeHTML(false)
+	if err := e.Encode(fault); err != nil {
+		return err
+	}
+	_, err := a.stderr.Write(line.Bytes())
+	return err
 }
 
 // hint says what to do about a failure, where something can be done.

@@ -52,7 +52,7 @@ func (a *app) run(args []string) int {
 	if len(args) > 0 && args[0] == keeperCommand {
 		a.keeper, args = true, args[1:]
 	}
-	a.flags.JSON = wantsJSON(args)
+	a.flags.JSON, a.flags.JSONErrors = wantsJSON(args), wantsFlag(args, "--json-errors")
 	cmd, err := a.parse(args)
 	if err == nil && cmd != nil {
 		err = cmd.run(a)

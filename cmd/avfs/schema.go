@@ -145,11 +145,15 @@ func leafOf(command string) (leaf, bool) {
 	return leaf{}, false
 }
 
-// errorSchema is the name of the schema of failures.
-const errorSchema = "error"
+// The schemas that are not those of a command: of failures, and of a line that exec
+// prints with --events.
+const (
+	errorSchema = "error"
+	eventSchema = "exec events"
+)
 
 type schemaCmd struct {
-	Name []string `arg:"" optional:"" help:"The command, such as vault create, or error; without one they are listed."`
+	Name []string `arg:"" optional:"" help:"The command, such as vault create, or error, or exec events; without one they are listed."`
 }
 
 // schemaDoc names a schema.
@@ -159,7 +163,7 @@ type schemaDoc struct {
 
 func (c *schemaCmd) run(a *app) error {
 	if len(c.Name) == 0 {
-		docs := []schemaDoc{{errorSchema}}
+		docs := []schemaDoc{{errorSchema}, {eventSchema}}
 		for _, o := range leaves() {
 			if len(o.types) > 0 {
 				docs = append(docs, schemaDoc{o.command})
@@ -186,10 +190,18 @@ func (c *schemaCmd) run(a *app) error {
 }
 
 // commandSchema is the schema of what a command prints with --json when it does
-// not fail, or with the name errorSchema of what every command prints when it does.
+// not fail, or with the name errorSchema of what every command prints when it does,
+// or with eventSchema of each line of exec --events.
 func commandSchema(name string) (*jsonschema.Schema, error) {
-	if name == errorSchema {
+	switch name {
+	case errorSchema:
 		return titled(faultSchema(), "avfs error"), nil
+	case eventSchema:
+		s, err := typeSchema(reflect.TypeFor[proxy.Event]())
+		if err != nil {
+			return nil, err
+		}
+		return titled(s, "avfs "+eventSchema), nil
 	}
 	l, ok := leafOf(name)
 	if !ok || len(l.types) == 0 {
@@ -230,7 +242,39 @@ func typeSchema(t reflect.Type) (*jsonschema.Schema, error) {
 		return nil, fmt.Errorf("the schema of %v: %w", t, err)
 	}
 	extensible(s)
+	typed(s, t)
 	return s, nil
+}
+
+// typeKeyword is the keyword of a schema that holds the name of an object's type. It
+// checks nothing, and is there for programs that make types of schemas.
+const typeKeyword = "x-type"
+
+// typed names the objects of a schema after their Go types.
+func typed(s *jsonschema.Schema, t reflect.Type) {
+	switch t.Kind() {
+	case reflect.Pointer:
+		typed(s, t.Elem())
+	case reflect.Slice, reflect.Array:
+		if s.Items != nil {
+			typed(s.Items, t.Elem())
+		}
+	case reflect.Map:
+		if s.AdditionalProperties != nil {
+			typed(s.AdditionalProperties, t.Elem())
+		}
+	case reflect.Struct:
+		if len(s.Properties) == 0 || s.Extra[typeKeyword] != nil {
+			return
+		}
+		s.Extra = map[string]any{typeKeyword: strings.ToUpper(t.Name()[:1]) + t.Name()[1:]}
+		for _, f := range reflect.VisibleFields(t) {
+			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
+			if p := s.Properties[name]; p != nil {
+				typed(p, f.Type)
+			}
+		}
+	}
 }
 
 // pathSchema describes a path that stands for itself, such as in a list.
@@ -239,7 +283,8 @@ func pathSchema() *jsonschema.Schema {
 		Description: "a path, with its exact bytes in base64 where it is not UTF-8",
 		AnyOf: []*jsonschema.Schema{
 			{Type: "string"},
-			{Type: "object", Required: []string{"b64"}, Properties: map[string]*jsonschema.Schema{"b64": {Type: "string"}}},
+			{Type: "object", Required: []string{"b64"}, Properties: map[string]*jsonschema.Schema{"b64": {Type: "string"}},
+				Extra: map[string]any{typeKeyword: "PathBytes"}},
 		},
 	}
 }
@@ -250,6 +295,7 @@ func faultSchema() *jsonschema.Schema {
 		Type:        "object",
 		Description: "an error of avfs itself, with details beside the two fields",
 		Required:    []string{"error", "message"},
+		Extra:       map[string]any{typeKeyword: "Fault"},
 		Properties: map[string]*jsonschema.Schema{
 			"error":   {Type: "string", Description: "a stable kind"},
 			"message": {Type: "string", Description: "a sentence for people"},

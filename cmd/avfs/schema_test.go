@@ -21,8 +21,8 @@ const schemaFaultsVar = "AVFS_TEST_SCHEMA_FAULTS"
 
 // checkedCode is mainCode, and compares what a command prints with its schema.
 func checkedCode() int {
-	file := os.Getenv(schemaFaultsVar)
-	if _, ok := ownerArgs(os.Args[1:]); ok || file == "" || !wantsJSON(os.Args[1:]) {
+	file, args := os.Getenv(schemaFaultsVar), os.Args[1:]
+	if _, ok := ownerArgs(args); ok || file == "" || !wantsJSON(args) && !wantsFlag(args, "--events") {
 		return mainCode()
 	}
 	ctx, stop := signalContext(context.Background())
@@ -30,8 +30,12 @@ func checkedCode() int {
 	a := newApp(ctx)
 	var doc bytes.Buffer
 	a.stdout = io.MultiWriter(os.Stdout, &doc)
-	code := a.run(os.Args[1:])
-	if err := checkDocument(a.command, code, doc.Bytes()); err != nil {
+	code := a.run(args)
+	check := checkEvents
+	if a.flags.JSON {
+		check = checkDocument
+	}
+	if err := check(a.command, code, doc.Bytes()); err != nil {
 		line := fmt.Sprintf("%q ended with %d: %v\n", os.Args, code, err)
 		f, ferr := os.OpenFile(file, os.O_WRONLY|os.O_CREATE|os.O_APPEND, 0o600)
 		if ferr == nil {
@@ -67,6 +71,20 @@ func checkDocument(command string, code int, doc []byte) error {
 		return failed
 	}
 	return matches(command, value)
+}
+
+// checkEvents compares each line that exec --events prints with its schema.
+func checkEvents(_ string, _ int, lines []byte) error {
+	for line := range bytes.Lines(lines) {
+		var value any
+		if err := json.Unmarshal(line, &value); err != nil {
+			return fmt.Errorf("no JSON: %q: %w", line, err)
+		}
+		if err := matches(eventSchema, value); err != nil {
+			return err
+		}
+	}
+	return nil
 }
 
 func matches(name string, value any) error {
@@ -147,6 +165,9 @@ func TestSchemas(t *testing.T) {
 	}
 	if err := matches(errorSchema, map[string]any{"message": "without a kind"}); err == nil {
 		t.Error("an error without a kind is taken")
+	}
+	if err := checkEvents("", 0, []byte(`{"event":"ended"}`)); err == nil {
+		t.Error("an event without the id of its exec is taken")
 	}
 }
 
