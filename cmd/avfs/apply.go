@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 
 	"github.com/agentvfs/avfs/workspace"
 )
@@ -16,7 +15,7 @@ type applyCmd struct {
 }
 
 func (c *applyCmd) run(a *app) error {
-	to, err := filepath.Abs(c.To)
+	to, err := a.hostPath(c.To)
 	if err != nil {
 		return err
 	}

@@ -78,6 +78,9 @@ func (a *app) openArchive(name string) (io.ReadCloser, error) {
 		r, err := decompressed(a.stdin)
 		return io.NopCloser(r), err
 	}
+	if _, err := a.hostPath(name); err != nil {
+		return nil, err
+	}
 	f, err := os.Open(name)
 	if err != nil {
 		return nil, err
@@ -179,6 +182,9 @@ func (a *app) exportArchive(req workspace.ExportRequest, name, compress string) 
 			describeTransfer(a.stderr, "exported", rep, time.Since(started))
 		}
 		return nil
+	}
+	if _, err := a.hostPath(name); err != nil {
+		return err
 	}
 	if _, err := os.Lstat(name); err == nil && !req.Overwrite {
 		return &engine.Error{Kind: engine.Exists, Op: "export", Path: name, Err: errors.New("already exists (--overwrite replaces it)")}

@@ -181,6 +181,9 @@ func (a *app) parser(defs []commandDef, flags *globals, helped *bool) (*kong.Kon
 		kong.KindMapper(reflect.String, kong.MapperFunc(exactText)),
 		kong.TypeMapper(reflect.TypeFor[workspace.Path](), kong.MapperFunc(exactText)),
 	}
+	if a.inner {
+		options = append(options, kong.NamedMapper("path", kong.MapperFunc(a.hostPaths)))
+	}
 	for _, d := range defs {
 		var tags []string
 		if d.alias != "" {

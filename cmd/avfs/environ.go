@@ -37,6 +37,11 @@ func (c *execCmd) environ(a *app, req *proxy.Request) error {
 		if name == "" || !strings.HasPrefix(from, "file:") && !strings.HasPrefix(from, "cmd:") {
 			return usageError("--secret takes NAME=file:PATH or NAME=cmd:SCRIPT")
 		}
+		if file, ok := strings.CutPrefix(from, "file:"); ok {
+			if _, err := a.hostPath(file); err != nil {
+				return err
+			}
+		}
 		req.Secrets = append(req.Secrets, proxy.Secret{Name: name, From: from})
 	}
 	return nil

@@ -55,11 +55,11 @@ func (c *execCmd) run(a *app) error {
 	if req.Service != "" && !req.DryRun {
 		return a.execService(req, c.Fork)
 	}
-	ctx, signals := newRelay(a.ctx)
+	ctx, signals := a.relay()
 	defer signals.close()
 	var lines *eventLines
 	if c.Events {
-		surviveBrokenPipe()
+		a.surviveBrokenPipe()
 		lines = &eventLines{w: a.stdout, broken: func() { signals.pass(brokenPipe) }}
 		req.Events = lines.tell
 	}
@@ -72,7 +72,7 @@ func (c *execCmd) run(a *app) error {
 		return a.reportExec(env, nil)
 	}
 	req.Interrupt = signals.forward
-	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: true, Observe: func(s proxy.State) {
+	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: !a.inner, Observe: func(s proxy.State) {
 		a.trace("exec: %s", s)
 		if s == proxy.Executing {
 			signals.started()
@@ -87,7 +87,7 @@ func (c *execCmd) run(a *app) error {
 	if a.flags.JSON {
 		return a.reportExec(p.Exec(ctx, req), nil)
 	}
-	surviveBrokenPipe()
+	a.surviveBrokenPipe()
 	out := &live{out: a.stdout, err: a.stderr, broken: func() { signals.pass(brokenPipe) }}
 	req.Stdout, req.Stderr = out.stdout, out.stderr
 	env := p.Exec(ctx, req)

@@ -73,10 +73,10 @@ func (c *execCmd) runOne(a *app) (*proxy.Envelope, error) {
 		env := (&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err)
 		return env, a.tellExec(env, nil)
 	}
-	ctx, signals := newRelay(a.ctx)
+	ctx, signals := a.relay()
 	defer signals.close()
 	req.Interrupt = signals.forward
-	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: true, Observe: func(s proxy.State) {
+	p := &proxy.Proxy{Workspace: w, Policy: rules, Sole: !a.inner, Observe: func(s proxy.State) {
 		a.trace("exec: %s", s)
 		if s == proxy.Executing {
 			signals.started()
@@ -86,7 +86,7 @@ func (c *execCmd) runOne(a *app) (*proxy.Envelope, error) {
 		env := p.Exec(ctx, req)
 		return env, a.tellExec(env, nil)
 	}
-	surviveBrokenPipe()
+	a.surviveBrokenPipe()
 	out := &live{out: a.stdout, err: a.stderr, broken: func() { signals.pass(brokenPipe) }}
 	req.Stdout, req.Stderr = out.stdout, out.stderr
 	env := p.Exec(ctx, req)
@@ -111,6 +111,9 @@ func (a *app) tellExec(env *proxy.Envelope, output error) error {
 func (a *app) scriptsOf(name string) ([]string, error) {
 	in := a.stdin
 	if name != stdStream {
+		if _, err := a.hostPath(name); err != nil {
+			return nil, err
+		}
 		f, err := os.Open(name)
 		if err != nil {
 			return nil, err

@@ -41,7 +41,7 @@ func (c *fanoutCmd) run(a *app) error {
 	if !a.flags.JSON && !a.flags.Quiet {
 		req.Ran = func(r proxy.FanoutRun) { fmt.Fprintf(a.stderr, "avfs: %d: %s\n", r.Index, execLine(r.Envelope)) }
 	}
-	ctx, signals := newRelay(a.ctx) // any number of signals: the forks have to go
+	ctx, signals := a.relay() // any number of signals: the forks have to go
 	defer signals.close()
 	out := (&proxy.Proxy{Workspace: w, Policy: rules}).Fanout(ctx, req)
 	if err := a.print(out, func(w io.Writer) { a.describeFanout(w, out) }); err != nil {

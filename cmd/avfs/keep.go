@@ -104,7 +104,7 @@ func (a *app) startKeeper() ([]byte, error) {
 	if err := closeInheritedOnExec(); err != nil {
 		return nil, err
 	}
-	cmd := exec.Command(exe, append([]string{keeperCommand}, os.Args[1:]...)...)
+	cmd := exec.Command(exe, append([]string{keeperCommand}, a.args...)...)
 	cmd.Args[0] = os.Args[0]
 	cmd.SysProcAttr = detached()
 	if log := a.keeperLog(); log != nil {
@@ -150,7 +150,7 @@ func (a *app) keeperLog() *os.File {
 // keep runs a service. Its one line is the envelope: that of the start, or that of the
 // end if the command does not get that far.
 func (a *app) keep(req proxy.Request, fork string) error {
-	surviveBrokenPipe()
+	a.surviveBrokenPipe()
 	line := json.NewEncoder(a.stdout)
 	line.SetEscapeHTML(false)
 	w, rules, err := a.rules(fork)

@@ -54,7 +54,7 @@ func (c *outputFlags) print(a *app, exec string) error {
 	var text bytes.Buffer
 	out := io.Writer(&text)
 	if !a.flags.JSON {
-		surviveBrokenPipe()
+		a.surviveBrokenPipe()
 		out = a.stdout
 	}
 	part, err := workspace.CallVault(a.ctx, w, a.flags.Vault, workspace.OpOutput, func(v string) workspace.OutputRequest {

@@ -43,13 +43,16 @@ type app struct {
 	lookupEnv      func(string) (string, bool)
 	started        time.Time
 	flags          globals
-	command        string // that was parsed, such as "vault create"
-	keeper         bool   // this process keeps a service running for another one
+	command        string   // that was parsed, such as "vault create"
+	args           []string // as they were given
+	keeper         bool     // this process keeps a service running for another one
+	inner          bool     // this process does other things at the same time: see innerCall
 }
 
 // run parses and executes a command line and returns the exit code.
 func (a *app) run(args []string) int {
-	if len(args) > 0 && args[0] == keeperCommand {
+	a.args = args
+	if len(args) > 0 && args[0] == keeperCommand && !a.inner {
 		a.keeper, args = true, args[1:]
 	}
 	a.flags.JSON, a.flags.JSONErrors = wantsJSON(args), wantsFlag(args, "--json-errors")

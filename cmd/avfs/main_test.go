@@ -23,6 +23,9 @@ import (
 // TestMain lets the test binary be avfs, for the scripts and for the owners that
 // they start.
 func TestMain(m *testing.M) {
+	if _, ok := ownerArgs(os.Args[1:]); ok { // of a test that is avfs itself
+		tested()
+	}
 	testscript.Main(m, map[string]func(){"avfs": tested})
 }
 

@@ -3,6 +3,8 @@ package main
 import (
 	"fmt"
 	"io"
+	"path/filepath"
+	"strings"
 
 	"github.com/agentvfs/avfs/workspace"
 )
@@ -29,11 +31,15 @@ func (c *mountCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
+	point := c.Args[len(c.Args)-1]
+	if _, err := a.hostPath(point); err != nil {
+		return err
+	}
 	w, err := a.workspace()
 	if err != nil {
 		return err
 	}
-	req := workspace.MountRequest{Vault: vault, Mountpoint: c.Args[len(c.Args)-1], ReadOnly: c.ReadOnly, Driver: c.Driver}
+	req := workspace.MountRequest{Vault: vault, Mountpoint: point, ReadOnly: c.ReadOnly, Driver: c.Driver}
 	told := func(info workspace.MountInfo) error {
 		return a.print(info, func(w io.Writer) { fmt.Fprintln(w, safe(info.Mountpoint)) })
 	}
@@ -56,6 +62,11 @@ func (c *unmountCmd) run(a *app) error {
 	w, err := a.workspace()
 	if err != nil {
 		return err
+	}
+	if strings.ContainsRune(c.Place, filepath.Separator) { // else it may be a vault
+		if _, err := a.hostPath(c.Place); err != nil {
+			return err
+		}
 	}
 	info, err := w.Unmount(a.ctx, c.Place, c.Force)
 	if err != nil {

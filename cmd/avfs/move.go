@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"time"
 
 	"github.com/schollz/progressbar/v3"
@@ -32,13 +31,16 @@ func (c *importCmd) run(a *app) error {
 		}
 		return a.importArchive(c.Source, c.Dest, in)
 	case c.Git:
+		if _, err := a.hostPath(c.Source); err != nil {
+			return err
+		}
 		in, err := openGit(a.ctx, c.Source)
 		if err != nil {
 			return err
 		}
 		return a.importArchive(c.Source, c.Dest, in)
 	}
-	src, err := filepath.Abs(c.Source)
+	src, err := a.hostPath(c.Source)
 	if err != nil {
 		return err
 	}
@@ -84,7 +86,7 @@ func (c *exportCmd) run(a *app) error {
 	case c.Compress != "":
 		return usageError("--compress belongs to --tar")
 	}
-	dest, err := filepath.Abs(c.Dest)
+	dest, err := a.hostPath(c.Dest)
 	if err != nil {
 		return err
 	}

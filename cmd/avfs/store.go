@@ -3,7 +3,6 @@ package main
 import (
 	"fmt"
 	"io"
-	"path/filepath"
 	"strings"
 
 	"github.com/agentvfs/avfs/workspace"
@@ -14,7 +13,7 @@ type vaultBackupCmd struct {
 }
 
 func (c *vaultBackupCmd) run(a *app) error {
-	dest, err := filepath.Abs(c.File)
+	dest, err := a.hostPath(c.File)
 	if err != nil {
 		return err
 	}
@@ -39,6 +38,9 @@ type vaultRestoreCmd struct {
 func (c *vaultRestoreCmd) run(a *app) error {
 	w, err := a.workspace()
 	if err != nil {
+		return err
+	}
+	if _, err := a.hostPath(c.File); err != nil {
 		return err
 	}
 	progress, done := a.progress("copying")
