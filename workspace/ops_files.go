@@ -429,6 +429,7 @@ func fileOps() map[string]handler {
 	}
 	add(all, OpRead)
 	add(all, OpWrite)
+	add(all, OpEdit)
 	add(all, OpGrep)
 	add(all, OpPeek)
 	return all

@@ -112,6 +112,10 @@ func (a *app) hint(f *workspace.Fault, err error) string {
 		}
 	case workspace.VersionSkew:
 		return "end the owner with: avfs serve --stop"
+	case workspace.TextNotFound:
+		return "read the file again: its text has to be given exactly, with its white space"
+	case workspace.TextNotUnique:
+		return "give more of the text around it, or replace all with --all"
 	case engine.NotEmpty, engine.Busy:
 		if _, ok := f.Details["pids"]; ok {
 			return "end these processes, or use: avfs unmount --force"

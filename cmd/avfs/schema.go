@@ -60,6 +60,7 @@ func leaves() []leaf {
 		prints[[]workspace.Entry]("ls", "avfs ls -l src"),
 		printsEither[content, []content]("cat", "avfs cat README.md@before"),
 		prints[workspace.WriteResult]("write", "echo text | avfs write --parents notes/today.md"),
+		prints[workspace.EditResult]("edit", "avfs edit README.md --old teh --new the"),
 		prints[workspace.PathsResult]("mkdir", "avfs mkdir -p src/deep"),
 		prints[workspace.PathsResult]("rm", "avfs rm -r build"),
 		prints[workspace.PathsResult]("cp", "avfs cp -r src copy"),
