@@ -76,8 +76,8 @@ fuzz: deps ## Fuzz every target for a while (FUZZTIME=10s)
 	TAGS='$(TAGS)' FUZZTIME=$(FUZZTIME) scripts/fuzz
 
 .PHONY: transcript
-transcript: deps ## Write the transcript and the exit codes in README.md anew
-	go test -tags '$(TAGS)' -count 1 -run 'TestTranscript|TestExitCodes' ./scripts -update
+transcript: deps ## Write what commands print in README.md and docs anew
+	go test -tags '$(TAGS)' -count 1 -run 'TestTranscript|TestExitCodes|TestPages' ./scripts -update
 
 .PHONY: install
 install: build ## Install bin/avfs and its manual page below PREFIX (/usr/local)

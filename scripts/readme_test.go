@@ -62,25 +62,37 @@ func TestExitCodes(t *testing.T) {
 }
 
 var (
-	linkPattern = regexp.MustCompile(`\]\(([^)#:]+)(#[^)]*)?\)`)
-	makePattern = regexp.MustCompile("(?:`|\n)make ([a-z-]+)")
+	linkPattern    = regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)]*)?\)`)
+	makePattern    = regexp.MustCompile("(?:`|\n)make ([a-z-]+)")
+	headingPattern = regexp.MustCompile(`(?m)^#+ (.*)$`)
+	slugPattern    = regexp.MustCompile(`[^\w\- ]`)
 )
 
-// TestReferences finds links to files, and make targets, that do not exist.
+// TestReferences finds links to files and headings, and make targets, that do not exist.
 func TestReferences(t *testing.T) {
 	makefile := read(t, "../Makefile")
 	links, targets := 0, 0
-	for _, doc := range []string{readme, "../docs/policy.md", "../CONTRIBUTING.md", "../CHANGELOG.md"} {
+	docs, err := filepath.Glob("../docs/*.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, doc := range append(docs, readme, "../CONTRIBUTING.md", "../CHANGELOG.md") {
 		text := read(t, doc)
 		for _, m := range linkPattern.FindAllStringSubmatch(text, -1) {
 			links++
-			if _, err := os.Stat(filepath.Join("..", m[1])); err != nil {
+			target := doc
+			if m[1] != "" {
+				target = filepath.Join(filepath.Dir(doc), m[1])
+			}
+			if _, err := os.Stat(target); err != nil {
 				t.Errorf("%s: %v", filepath.Base(doc), err)
+			} else if m[2] != "" && !hasHeading(read(t, target), m[2][1:]) {
+				t.Errorf("%s: %s has no heading %s", filepath.Base(doc), target, m[2])
 			}
 		}
 		for _, m := range makePattern.FindAllStringSubmatch(text, -1) {
 			targets++
-			if !strings.Contains(makefile, "\n"+m[1]+":") {
+			if filepath.Base(doc) != "guide.md" && !strings.Contains(makefile, "\n"+m[1]+":") {
 				t.Errorf("%s: there is no target %s in the Makefile", filepath.Base(doc), m[1])
 			}
 		}
@@ -88,6 +100,16 @@ func TestReferences(t *testing.T) {
 	if links == 0 || targets == 0 {
 		t.Errorf("%d links and %d targets found: the patterns are wrong", links, targets)
 	}
+}
+
+// hasHeading tells whether a page has a heading to which #slug leads.
+func hasHeading(text, slug string) bool {
+	for _, m := range headingPattern.FindAllStringSubmatch(text, -1) {
+		if strings.ReplaceAll(slugPattern.ReplaceAllString(strings.ToLower(m[1]), ""), " ", "-") == slug {
+			return true
+		}
+	}
+	return false
 }
 
 // compare fails where what stands between two markers of the README is not want;
