@@ -441,8 +441,14 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	if req.Wrap != nil {
 		argv = req.Wrap(argv)
 	}
-	given := environment(os.Environ(), req.variables(), hold.Vault, env.ID, dir)
-	vars := environment(req.session.environ(os.Environ()), append(req.session.variables(), req.variables()...), hold.Vault, env.ID, dir)
+	h, err := newHome(p.Workspace, hold.Vault, os.Environ(), req.variables())
+	if err != nil {
+		return err
+	}
+	env.useHome(h)
+	base := h.base(os.Environ())
+	given := environment(base, req.variables(), hold.Vault, env.ID, dir)
+	vars := environment(req.session.environ(base), append(req.session.variables(), req.variables()...), hold.Vault, env.ID, dir)
 	env.Isolation.Applied = append(env.Isolation.Applied, "session", "environment allow-list")
 	if req.ReadOnly {
 		env.Isolation.Applied = append(env.Isolation.Applied, "read-only mount")

@@ -69,7 +69,7 @@ var opVaultCreate = Op[InVault, VaultDoc]{Name: "vault.create", Run: func(ctx co
 	if err != nil {
 		return VaultDoc{}, err
 	}
-	return o.describe(v.Info()), nil
+	return o.describe(v.Info()), o.w.dropHome(req.Vault)
 }}
 
 var opFork = Op[ForkRequest, VaultDoc]{Name: "vault.fork", Run: func(ctx context.Context, o *Owner, req ForkRequest, _ Streams) (VaultDoc, error) {
@@ -155,7 +155,7 @@ var opVaultDelete = Op[InVault, DeleteResult]{Name: "vault.delete", Run: func(ct
 	if rerr := os.Remove(o.w.refPath(req.Vault)); rerr != nil && !errors.Is(rerr, fs.ErrNotExist) {
 		err = errors.Join(err, rerr)
 	}
-	return res, err
+	return res, errors.Join(err, o.w.dropHome(req.Vault))
 }}
 
 // endMounts ends the services of a vault and the mounts that nobody uses; others make

@@ -258,8 +258,8 @@ func (w *Workspace) Names() ([]string, error) {
 	return names, nil
 }
 
-// claim takes a vault name for the store, or fails with VaultExists. The returned
-// function gives it back.
+// claim takes a vault name for the store, or fails with VaultExists. Nothing is left
+// then of a vault that had the name before. The returned function gives it back.
 func (w *Workspace) claim(name, store string) (release func(), err error) {
 	if err := engine.CheckVaultName(name); err != nil {
 		return nil, err
@@ -282,7 +282,7 @@ func (w *Workspace) claim(name, store string) (release func(), err error) {
 		return nil, err
 	}
 	_, err = f.WriteString(filepath.Base(store) + "\n")
-	err = errors.Join(err, f.Sync(), f.Close())
+	err = errors.Join(err, f.Sync(), f.Close(), w.dropHome(name))
 	if err != nil {
 		return nil, errors.Join(err, os.Remove(w.refPath(name)))
 	}

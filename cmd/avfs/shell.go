@@ -28,6 +28,7 @@ func (c *shellCmd) run(a *app) error {
 	req := proxy.Request{Vault: a.flags.Vault, Fork: c.Fork, Cwd: c.Cwd, Driver: c.Driver, Timeout: -1, Terminal: true, Env: a.shellEnv()}
 	if req.Argv = c.Command; len(req.Argv) == 0 {
 		req.Argv = []string{a.shell()}
+		req.Env = append(req.Env, a.ownHome()...)
 	}
 	if err != nil {
 		return a.reportExec((&proxy.Proxy{Workspace: w}).NotReady(a.ctx, req, err), nil)
@@ -60,6 +61,14 @@ func (a *app) shell() string {
 		return s
 	}
 	return "/bin/sh"
+}
+
+// ownHome is the person's home, with the files that their shell starts with.
+func (a *app) ownHome() []string {
+	if home, ok := a.lookupEnv("HOME"); ok {
+		return []string{"HOME=" + home}
+	}
+	return nil
 }
 
 // shellEnv are the variables that a person at a terminal needs, beside those that every
