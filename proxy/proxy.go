@@ -69,6 +69,7 @@ type Request struct {
 	Events         func(Event)      // told of everything as it happens, one at a time; may be nil
 	Interrupt      <-chan os.Signal // the first is passed on, the second kills
 
+	looked   *workspace.Looked // what the decision was made by; nil: by the command alone
 	binding  string            // what an approval has to be bound to
 	chosen   string            // the directory that the caller has asked for
 	session  *session          // nil without
@@ -153,8 +154,8 @@ func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *tell
 	return env
 }
 
-// maxMoves is how often the place where a command is to run may change while it is
-// prepared.
+// maxMoves is how often the place where a command is to run, or what it was judged by,
+// may change while it is prepared.
 const maxMoves = 10
 
 // maxTurns is how many other commands of its session may be faster than one: each time
@@ -162,7 +163,8 @@ const maxMoves = 10
 const maxTurns = 1000
 
 // prepare decides and has the vault held, if the command may run. It decides anew
-// when the vault turns out to be at another place than the decision was made for.
+// when the vault turns out to be at another place than the decision was made for, or to
+// hold something else there than it was made by.
 // It is nil if the command does not run; the envelope says why.
 func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *workspace.Exec {
 	place := p.place(ctx, req)
@@ -199,7 +201,7 @@ func (p *Proxy) prepare(ctx context.Context, env *Envelope, req *Request) *works
 			moves, turns = moves-1, turns+1
 			continue
 		}
-		moved, ok := movedTo(err)
+		moved, ok := movedTo(err, place)
 		if !ok || moves == maxMoves {
 			p.notRun(ctx, env, req, err, workspace.OpAuditNotRun)
 			return nil
@@ -219,11 +221,17 @@ func (p *Proxy) place(ctx context.Context, req *Request) string {
 	return p.Workspace.MountFor(ctx, req.Vault, workspace.MountHow{ReadOnly: req.ReadOnly, Driver: req.Driver})
 }
 
-// movedTo is the place that the owner would run the command in, if err says that it
-// is another one.
-func movedTo(err error) (place string, ok bool) {
+// movedTo is the place that the owner would run the command in, if err says that
+// something is not as it was at the decision, which was made for a place.
+func movedTo(err error, was string) (place string, ok bool) {
 	var e *engine.Error
-	if !errors.As(err, &e) || e.Kind != workspace.MountMoved {
+	if !errors.As(err, &e) {
+		return "", false
+	}
+	if e.Kind == workspace.StateMoved {
+		return was, true
+	}
+	if e.Kind != workspace.MountMoved {
 		return "", false
 	}
 	place, ok = e.Details["mountpoint"].(string)
@@ -237,6 +245,7 @@ func (p *Proxy) decide(ctx context.Context, env *Envelope, req *Request, place s
 	q := question(req, place)
 	q.Facts = facts
 	env.Decision, env.policy = p.Policy.Decide(q), p.Policy.Digest()
+	req.looked = facts.looked
 	end := Completed
 	switch {
 	case facts.Err() != nil:
@@ -262,7 +271,7 @@ func beginRequest(env *Envelope, req *Request, place string) workspace.ExecReque
 		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: newRedactor(req.revealed).texts(commandLine(req)),
 		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
 		Mountpoint: place, Audit: auditEntry(env), Approval: env.approved(), Binding: req.binding,
-		Session: req.Session, SessionAfter: req.session.after(), Service: req.Service,
+		Session: req.Session, SessionAfter: req.session.after(), Service: req.Service, Looked: req.looked,
 	}
 }
 

@@ -20,24 +20,35 @@ const (
 
 // Facts looks into a vault for the policy. It is made for one decision.
 type Facts struct {
-	look  func(paths []string) ([]workspace.Peek, error)
-	mount string
-	err   error
+	look   func(paths []string) ([]workspace.Peek, error)
+	mount  string
+	err    error
+	looked *workspace.Looked // nil until something was looked at
 }
 
 // NewFacts returns the facts about a vault, empty being the current one, for a command
 // that will see it at mount. Nothing is looked at before the policy asks, and no process is
 // started to look.
 func NewFacts(ctx context.Context, w *workspace.Workspace, vault, mount string) *Facts {
-	return &Facts{mount: mount, look: func(paths []string) ([]workspace.Peek, error) {
-		return workspace.CallVault(ctx, w, vault, workspace.OpPeek, func(vault string) workspace.PeekRequest {
-			req := workspace.PeekRequest{Vault: vault, Bytes: maxConfigBytes, Names: maxNames}
-			for _, p := range paths {
-				req.Paths = append(req.Paths, workspace.Path(p))
-			}
+	f := &Facts{mount: mount}
+	f.look = func(paths []string) ([]workspace.Peek, error) {
+		req := workspace.PeekRequest{Bytes: maxConfigBytes, Names: maxNames}
+		for _, p := range paths {
+			req.Paths = append(req.Paths, workspace.Path(p))
+		}
+		seen, err := workspace.CallVault(ctx, w, vault, workspace.OpPeek, func(vault string) workspace.PeekRequest {
+			req.Vault = vault
 			return req
 		}, workspace.Streams{})
-	}}
+		if err != nil {
+			return nil, err
+		}
+		if f.looked == nil {
+			f.looked = &workspace.Looked{}
+		}
+		return seen, f.looked.Add(req, seen)
+	}
+	return f
 }
 
 // Err is why the vault could not be looked at. The decision then counts for nothing.

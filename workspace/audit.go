@@ -11,7 +11,7 @@ import (
 // err, which it returns, and tells the caller so. A caller that only has to ask again
 // is not told of.
 func (o *Owner) notRun(ctx context.Context, req ExecRequest, s Streams, err error) error {
-	if kind := engine.KindOf(err); kind == MountMoved || kind == SessionMoved {
+	if kind := engine.KindOf(err); kind == MountMoved || kind == SessionMoved || kind == StateMoved {
 		return err
 	}
 	req.Audit.Vault, req.Audit.ExecID = req.Vault, req.ID

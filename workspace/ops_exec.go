@@ -43,6 +43,10 @@ type ExecRequest struct {
 	Session      string `json:"session,omitempty"`
 	SessionAfter string `json:"session_after,omitempty"`
 
+	// Looked is what the command was judged by. If the vault holds something else when its
+	// turn has come, nothing happens and the error is StateMoved.
+	Looked *Looked `json:"looked,omitempty"`
+
 	// Service keeps the command running as the service of this name; see Service.
 	Service string `json:"service,omitempty"`
 
@@ -143,6 +147,9 @@ func runExec(ctx context.Context, o *Owner, req ExecRequest, s Streams) (ExecEnd
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	if err := o.checkSession(ctx, v, &req); err != nil {
+		return ExecEnded{}, o.notRun(ctx, req, s, err)
+	}
+	if err := o.checkLooked(ctx, v, &req); err != nil {
 		return ExecEnded{}, o.notRun(ctx, req, s, err)
 	}
 	defer o.noteExec(req)()
