@@ -43,10 +43,14 @@ func (p *Proxy) binding(req *Request) string {
 	slices.SortStableFunc(env, func(a, b string) int { // of two of one name the order counts
 		return strings.Compare(variable(a), variable(b))
 	})
-	text, err := json.Marshal([]any{
+	bound := []any{
 		"avfs.approval/v1", req.Vault, req.Fork, req.Argv, req.Shell, req.Cwd, env, req.ReadOnly, req.Stdin != nil, req.Terminal,
 		req.session.unset(), req.Service != "", p.Policy.Digest(),
-	})
+	}
+	if req.forks > 0 {
+		bound = append(bound, req.forks)
+	}
+	text, err := json.Marshal(bound)
 	if err != nil {
 		panic("proxy: a request cannot be encoded: " + err.Error())
 	}
@@ -100,7 +104,7 @@ func (p *Proxy) findApproval(ctx context.Context, env *Envelope, req *Request) (
 		return a, err
 	}
 	ask := workspace.Approval{
-		Vault: req.Vault, Fork: req.Fork, Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Policy: p.Policy.Digest(),
+		Vault: req.Vault, Fork: req.Fork, Forks: req.forks, Argv: req.Argv, Shell: req.Shell, Cwd: req.Cwd, Policy: p.Policy.Digest(),
 		Rule: env.Decision.Rule, Reason: env.Decision.Reason, Binding: req.binding, Exec: env.ID, UID: os.Getuid(),
 	}
 	for _, kv := range append(req.session.variables(), req.Env...) {
@@ -139,6 +143,11 @@ func (p *Proxy) decideApproval(ctx context.Context, req *Request, a *workspace.A
 // needsApproval decides about a command that the policy wants approval for, and
 // reports whether it is to run.
 func (p *Proxy) needsApproval(ctx context.Context, env *Envelope, req *Request) bool {
+	if req.granted != nil {
+		granted := *req.granted
+		env.Approval = &granted
+		return true
+	}
 	ok, err := p.approve(ctx, env, req)
 	if ok {
 		return true

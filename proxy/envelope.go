@@ -138,9 +138,9 @@ func newEnvelope(id string, req *Request) *Envelope {
 	}
 }
 
-// approved is the id of the approval that the command is to use; empty without.
-func (e *Envelope) approved() string {
-	if e.Approval == nil {
+// toTake is the id of the approval that the command is to use up; empty without.
+func (e *Envelope) toTake(req *Request) string {
+	if e.Approval == nil || req.granted != nil {
 		return ""
 	}
 	return e.Approval.ID

@@ -83,7 +83,8 @@ type FanoutGroup struct {
 var errNotNeeded = errors.New("another fork has succeeded first")
 
 // Fanout forks a vault several times, runs a command in each fork, and compares. The
-// policy is asked before anything is made; what fails in one fork stops no other.
+// policy is asked before anything is made, and one approval, where it wants one, is for
+// the command in so many forks of the vault; what fails in one fork stops no other.
 // Cancelling ctx ends everything, and drops the forks.
 func (p *Proxy) Fanout(ctx context.Context, req FanoutRequest) *Fanout {
 	start := time.Now()
@@ -117,10 +118,10 @@ func (p *Proxy) refusesFanout(ctx context.Context, req *FanoutRequest) *Envelope
 	env.DryRun = false
 	req.Vault = env.Vault
 	switch env.Status {
-	case StatusDenied, StatusApprovalRequired:
+	case StatusDenied:
 		p.refused(ctx, env, &req.Request)
 		return env
-	case StatusCompleted:
+	case StatusApprovalRequired, StatusCompleted:
 	default:
 		return env
 	}
@@ -130,7 +131,38 @@ func (p *Proxy) refusesFanout(ctx context.Context, req *FanoutRequest) *Envelope
 	if err := p.checkFanout(req); err != nil {
 		return p.failed(env, err)
 	}
+	if env.Status == StatusApprovalRequired && !p.approveFanout(ctx, env, req) {
+		return env
+	}
 	return nil
+}
+
+// approveFanout asks for one approval of the command in all forks, and takes it. If it
+// cannot, the envelope says why.
+func (p *Proxy) approveFanout(ctx context.Context, env *Envelope, req *FanoutRequest) bool {
+	all := req.Request
+	if err := p.validate(&all); err != nil {
+		p.failed(env, err)
+		return false
+	}
+	all.forks = req.Count
+	all.binding = p.binding(&all)
+	if !p.needsApproval(ctx, env, &all) {
+		return false
+	}
+	a, err := workspace.CallVault(ctx, p.Workspace, all.Vault, workspace.OpApprovalUse, func(v string) workspace.ApprovalUse {
+		return workspace.ApprovalUse{Vault: v, ID: env.Approval.ID, Binding: all.binding, Exec: env.ID}
+	}, workspace.Streams{})
+	if err != nil { // another one was faster
+		p.failed(env, err)
+		if engine.KindOf(err) == workspace.ApprovalInvalid {
+			env.Status = StatusApprovalRequired
+		}
+		return false
+	}
+	env.Approval.State = a.State
+	req.granted = env.Approval
+	return true
 }
 
 // checkFanout rejects what cannot work before anything is made.

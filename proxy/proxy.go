@@ -70,6 +70,8 @@ type Request struct {
 	Interrupt      <-chan os.Signal // the first is passed on, the second kills
 
 	looked   *workspace.Looked // what the decision was made by; nil: by the command alone
+	forks    int               // of the fan-out that the request is; 0: it is none
+	granted  *ApprovalDoc      // the approval that the fan-out has taken which the command is part of
 	binding  string            // what an approval has to be bound to
 	chosen   string            // the directory that the caller has asked for
 	session  *session          // nil without
@@ -270,7 +272,7 @@ func beginRequest(env *Envelope, req *Request, place string) workspace.ExecReque
 	return workspace.ExecRequest{
 		ID: env.ID, Vault: req.Vault, Fork: req.Fork, Command: newRedactor(req.revealed).texts(commandLine(req)),
 		Checkpoint: req.wantsCheckpoint(env.Decision.Action), ReadOnly: req.ReadOnly, Driver: req.Driver, Wait: !req.NoWait, Limit: req.Changes,
-		Mountpoint: place, Audit: auditEntry(env), Approval: env.approved(), Binding: req.binding,
+		Mountpoint: place, Audit: auditEntry(env), Approval: env.toTake(req), Binding: req.binding,
 		Session: req.Session, SessionAfter: req.session.after(), Service: req.Service, Looked: req.looked,
 	}
 }

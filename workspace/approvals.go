@@ -48,6 +48,7 @@ type Approval struct {
 	Vault     string        `json:"vault"`
 	VaultID   uint64        `json:"vault_id,omitempty"` // which the owner knows: a later vault of that name is another
 	Fork      string        `json:"fork,omitempty"`
+	Forks     int           `json:"forks,omitempty"` // in so many forks at once, of a fan-out; 0: it is none
 	Argv      []string      `json:"argv,omitempty"`  // without secrets; the binding knows them
 	Shell     string        `json:"shell,omitempty"` // likewise
 	Cwd       string        `json:"cwd"`
@@ -278,6 +279,49 @@ func (o *Owner) changeApproval(ctx context.Context, id string, entry *engine.Aud
 	return a, err
 }
 
+// ApprovalUse asks to take an approval for commands that are about to run.
+type ApprovalUse struct {
+	Vault   string `json:"vault"` // where it was asked for
+	ID      string `json:"id"`
+	Binding string `json:"binding"`
+	Exec    string `json:"exec_id"` // who uses it
+}
+
+// OpApprovalUse takes the approval of a fan-out, which its commands have in common. That
+// of one command is taken by OpExec.
+var OpApprovalUse = Op[ApprovalUse, Approval]{Name: "approval.use",
+	Run: func(ctx context.Context, o *Owner, req ApprovalUse, s Streams) (Approval, error) {
+		v, err := o.vault(ctx, req.Vault)
+		if err != nil {
+			return Approval{}, err
+		}
+		a, err := OpApproval.Run(ctx, o, ApprovalRequest{ID: req.ID}, s)
+		if err != nil {
+			return a, err
+		}
+		take := takeApproval(v.Info().ID, req.Binding, req.Exec)
+		if err := take(&a); err != nil { // for the entry; whether it is so is seen again
+			return a, err
+		}
+		entry := a.audit()
+		entry.ExecID = req.Exec
+		return o.changeApproval(ctx, req.ID, entry, take)
+	}}
+
+// takeApproval uses an approval that was asked for in the vault of that id, once.
+func takeApproval(asked uint64, binding, exec string) func(*Approval) error {
+	return func(a *Approval) error {
+		if a.State != ApprovalApproved {
+			return notNow(a)
+		}
+		if a.Binding != binding || a.VaultID != asked {
+			return &engine.Error{Kind: ApprovalInvalid, Op: "approval", Path: a.ID, Err: errors.New("it is for another command, vault, directory, environment or policy")}
+		}
+		a.State, a.UsedBy = ApprovalUsed, exec
+		return nil
+	}
+}
+
 // useApproval takes the approval of an exec that was asked for in the vault of that id.
 // Nobody can use it again. The returned function gives it back, for a command that does
 // not run after all.
@@ -285,16 +329,7 @@ func (o *Owner) useApproval(ctx context.Context, asked uint64, req *ExecRequest)
 	if req.Approval == "" {
 		return func() error { return nil }, nil
 	}
-	_, err = o.changeApproval(ctx, req.Approval, nil, func(a *Approval) error {
-		if a.State != ApprovalApproved {
-			return notNow(a)
-		}
-		if a.Binding != req.Binding || a.VaultID != asked {
-			return &engine.Error{Kind: ApprovalInvalid, Op: "approval", Path: a.ID, Err: errors.New("it is for another command, vault, directory, environment or policy")}
-		}
-		a.State, a.UsedBy = ApprovalUsed, req.ID
-		return nil
-	})
+	_, err = o.changeApproval(ctx, req.Approval, nil, takeApproval(asked, req.Binding, req.ID))
 	back = func() error {
 		_, err := o.changeApproval(context.WithoutCancel(ctx), req.Approval, nil, func(a *Approval) error {
 			if a.UsedBy == req.ID {
@@ -313,5 +348,6 @@ func approvalOps() map[string]handler {
 	add(all, OpApproval)
 	add(all, OpApprovals)
 	add(all, OpApprovalDecide)
+	add(all, OpApprovalUse)
 	return all
 }

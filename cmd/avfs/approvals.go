@@ -6,6 +6,7 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"strconv"
 	"strings"
 	"time"
 
@@ -112,6 +113,9 @@ func describeApproval(w io.Writer, ap *workspace.Approval) {
 	}
 	if ap.Fork != "" {
 		rows = append(rows, []string{"fork", ap.Fork})
+	}
+	if ap.Forks > 0 {
+		rows = append(rows, []string{"forks", strconv.Itoa(ap.Forks)})
 	}
 	if len(ap.Env) > 0 {
 		rows = append(rows, []string{"variables", safe(strings.Join(ap.Env, " "))})

@@ -23,6 +23,7 @@ type fanoutCmd struct {
 	Shell      string   `help:"Run this script instead of a command." placeholder:"SCRIPT"`
 	Env        []string `help:"Set a variable; without a value it is taken from our environment." placeholder:"NAME[=VALUE]" sep:"none"`
 	Checkpoint string   `help:"Keep the state before under a checkpoint: auto (as the policy says), always or never." enum:"auto,always,never" default:"never"`
+	Approval   string   `help:"Use this approval; without it the one that fits is used." placeholder:"ID"`
 	Changes    int      `help:"Report at most so many changed files each; -1 is all." default:"1000" placeholder:"N"`
 	driverFlag
 	Command []string `arg:"" optional:"" help:"The command, behind --. It finds its index, from 0, in AVFS_FANOUT_INDEX."`
@@ -43,7 +44,7 @@ func (c *fanoutCmd) run(a *app) error {
 	}
 	ctx, signals := a.relay() // any number of signals: the forks have to go
 	defer signals.close()
-	out := (&proxy.Proxy{Workspace: w, Policy: rules}).Fanout(ctx, req)
+	out := (&proxy.Proxy{Workspace: w, Policy: rules, Ask: a.prompt()}).Fanout(ctx, req)
 	if err := a.print(out, func(w io.Writer) { a.describeFanout(w, out) }); err != nil {
 		return err
 	}
@@ -57,7 +58,7 @@ func (c *fanoutCmd) request(a *app) (req proxy.FanoutRequest, err error) {
 		return req, err
 	}
 	one := execCmd{
-		Cwd: c.Cwd, Timeout: c.Timeout, Shell: c.Shell, Env: c.Env, Checkpoint: c.Checkpoint, Changes: c.Changes, driverFlag: c.driverFlag, Command: c.Command,
+		Cwd: c.Cwd, Timeout: c.Timeout, Shell: c.Shell, Env: c.Env, Checkpoint: c.Checkpoint, Approval: c.Approval, Changes: c.Changes, driverFlag: c.driverFlag, Command: c.Command,
 	}
 	if req.Request, err = one.request(a); err != nil {
 		return req, err
