@@ -494,25 +494,15 @@ func (d *differ) selected(paths []string) []change {
 	list := d.list
 	if len(paths) > 0 {
 		list = list[:0]
+		at := topsOf(paths)
 		for _, c := range d.list {
-			if within(c.path, paths) || c.oldPath != "" && within(c.oldPath, paths) {
+			if at.has(c.path) || c.oldPath != "" && at.has(c.oldPath) {
 				list = append(list, c)
 			}
 		}
 	}
 	sort.Slice(list, func(i, j int) bool { return list[i].path < list[j].path })
 	return list
-}
-
-// within reports whether p is one of paths or below one.
-func within(p string, paths []string) bool {
-	for _, top := range paths {
-		top = cleanPath(top)
-		if top == "" || p == top || strings.HasPrefix(p, top+"/") {
-			return true
-		}
-	}
-	return false
 }
 
 // pathFinder turns inode numbers into paths of one state.

@@ -18,7 +18,7 @@ func (v *Vault) graft(ctx context.Context, a aim, paths []string, h *history) er
 	return v.rewrite(ctx, rewriting{
 		edit: func() error { return g.run(ctx, paths) }, history: h,
 		note: func(rec *vaultRecord) {
-			if a.checked && len(h.ev.Paths) == 0 {
+			if a.checked && !h.ev.limited() {
 				rec.Lineage = rec.Lineage.reversed(a.to, a.after, rec.Root)
 			}
 		},

@@ -272,7 +272,7 @@ func (m *merger) pick(kind ConflictKind, v three) pick {
 			pick  pick
 		}{{m.opts.Ours, pickOurs}, {m.opts.Theirs, pickTheirs}} {
 			for _, p := range side.paths {
-				if n := len(cleanPath(p)); n > length && within(l.path, []string{p}) {
+				if n := len(cleanPath(p)); n > length && topsOf([]string{p}).has(l.path) {
 					best, length = side.pick, n
 				}
 			}

@@ -123,6 +123,7 @@ type merger struct {
 	s            *Store
 	ctx          context.Context // of the call that plans
 	opts         MergeOptions
+	chosen       tops // opts.Paths
 	base         view
 	ours, theirs mergeSide
 	fast         bool // ours has not changed since the base
@@ -171,7 +172,7 @@ func (st *mergeStep) edits() bool {
 // planMerge compares two states with the one that they have in common.
 func (s *Store) planMerge(ctx context.Context, base, src, dst Root, opts MergeOptions) (*merger, error) {
 	m := &merger{
-		s: s, ctx: ctx, opts: opts, base: view{src: s.nodes, root: base.ref},
+		s: s, ctx: ctx, opts: opts, chosen: topsOf(opts.Paths), base: view{src: s.nodes, root: base.ref},
 		entities: map[string]*entity{}, of: map[*entity]*mergeStep{}, stays: map[*entity]bool{},
 	}
 	var err error
@@ -184,7 +185,7 @@ func (s *Store) planMerge(ctx context.Context, base, src, dst Root, opts MergeOp
 	m.fast = len(m.ours.list) == 0
 	for i := range m.theirs.list {
 		c := &m.theirs.list[i]
-		if len(opts.Paths) > 0 && !within(c.path, opts.Paths) && !within(c.basePath(), opts.Paths) {
+		if len(opts.Paths) > 0 && !m.chosen.has(c.path) && !m.chosen.has(c.basePath()) {
 			continue
 		}
 		if err := m.consider(c); err != nil {
@@ -610,7 +611,7 @@ func (m *merger) leftIn(dir *mergeStep) (left int, added []string, err error) {
 
 // unselected reports whether theirs deleted e and the merge leaves that out.
 func (m *merger) unselected(e *entity) bool {
-	if len(m.opts.Paths) == 0 || e.base == "" || within(e.base, m.opts.Paths) {
+	if len(m.opts.Paths) == 0 || e.base == "" || m.chosen.has(e.base) {
 		return false
 	}
 	_, there := m.theirs.now(e.base)

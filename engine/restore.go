@@ -51,7 +51,7 @@ func (v *Vault) Restore(ctx context.Context, to Root, opts *RestoreOptions) (Res
 	defer v.s.unpin(to)
 	a := aim{to: to, preview: opts.Preview}
 	if len(opts.Paths) > 0 {
-		a.inside = func(p string) bool { return within(p, opts.Paths) }
+		a.inside = topsOf(opts.Paths).has
 	}
 	res, err := v.become(ctx, Event{Cause: CauseRestore, ID: opts.ID}, a)
 	return res, wrap(err, "restore", v.Name())

@@ -3,6 +3,7 @@ package engine
 import (
 	"context"
 	"math"
+	"slices"
 
 	"github.com/agentvfs/avfs/engine/kv"
 )
@@ -12,16 +13,17 @@ import (
 // again since.
 type takenBack struct {
 	from, through uint64
-	paths, except []string
+	where         *scope // nil: everywhere
+	except        []*scope
 }
 
 func (t *takenBack) has(seq uint64) bool { return t.from <= seq && seq <= t.through }
 
-func (t *takenBack) whole() bool { return len(t.paths) == 0 && len(t.except) == 0 }
+func (t *takenBack) whole() bool { return t.where == nil && len(t.except) == 0 }
 
 // covers reports whether what was done at a path is taken back.
 func (t *takenBack) covers(p string) bool {
-	return (len(t.paths) == 0 || within(p, t.paths)) && (len(t.except) == 0 || !within(p, t.except))
+	return (t.where == nil || t.where.has(p)) && !slices.ContainsFunc(t.except, func(s *scope) bool { return s.has(p) })
 }
 
 // standing is an event with what newer events have taken back of it.
@@ -31,7 +33,22 @@ type standing struct {
 	whole bool        // all of it
 }
 
-// left reports whether what the event did at a path stands.
+// load finds out what left needs to know.
+func (s *standing) load(ctx context.Context, st *Store) error {
+	for _, t := range s.gone {
+		for _, where := range append(slices.Clone(t.except), t.where) {
+			if where == nil {
+				continue
+			}
+			if err := where.load(ctx, st); err != nil {
+				return err
+			}
+		}
+	}
+	return nil
+}
+
+// left reports whether what the event did at a path stands. It is loaded.
 func (s *standing) left(p string) bool {
 	for i := range s.gone {
 		if s.gone[i].covers(p) {
@@ -59,9 +76,14 @@ func (p *stepper) next(ev Event) standing {
 		s.gone = append(s.gone, t)
 	}
 	if ev.Undoes != 0 {
-		t := takenBack{from: ev.Undoes, through: max(ev.Undoes, ev.Through), paths: texts(ev.Paths)}
+		t := takenBack{from: ev.Undoes, through: max(ev.Undoes, ev.Through)}
+		if ev.limited() {
+			t.where = scopeOf(ev)
+		}
 		for _, part := range s.gone {
-			t.except = append(t.except, part.paths...)
+			if part.where != nil {
+				t.except = append(t.except, part.where)
+			}
 		}
 		p.gone = append(p.gone, t)
 	}

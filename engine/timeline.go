@@ -26,11 +26,15 @@ type Event struct {
 	Undoes     uint64 `json:"undoes,omitempty"`     // the event that an undo or a redo took back; the oldest of several
 	Through    uint64 `json:"through,omitempty"`    // the newest, where it took back all that are between
 	Paths      []Path `json:"paths,omitempty"`      // it took back no more than what is at these and below them
+	Partly     bool   `json:"partly,omitempty"`     // there are more paths than can be listed: also what it changed
 
 	// Source is the vault that a merge brought changes from, and SourceRoot its state.
 	Source     string `json:"source,omitempty"`
 	SourceRoot Root   `json:"source_root,omitzero"`
 }
+
+// limited reports whether an undo took back some paths only.
+func (ev *Event) limited() bool { return len(ev.Paths) > 0 || ev.Partly }
 
 // The causes of events.
 const (

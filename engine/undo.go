@@ -68,7 +68,26 @@ type reversal struct {
 	undone Event // the oldest
 	newest uint64
 	events int
-	paths  []string // no more than at these
+	asked  []string // no more than at these, nil for everywhere
+	limit  tops     // and where moves took it, or brought it from
+}
+
+// limitTo limits it to the paths, of what these changes did.
+func (r *reversal) limitTo(paths []string, changes []change) {
+	if len(paths) > 0 {
+		r.asked, r.limit = topsOf(paths).list(), topsOf(paths).alongside(changes)
+	}
+}
+
+// scope notes in the event of the reversal where it takes back: all paths where they are
+// few, else those asked for, and what it is going to change. That tells as much, but of
+// what is already as it was before.
+func (r *reversal) scope(ev *Event) {
+	paths, more := bounded(r.limit.list())
+	if more {
+		paths, _ = bounded(r.asked)
+	}
+	ev.Paths, ev.Partly = exact(paths), more
 }
 
 // undoLocked is Undo for a caller that holds commitMu, which keeps the timeline as it
@@ -204,8 +223,12 @@ func (v *Vault) reversalOf(ctx context.Context, s standing, paths []string) (rev
 	if err != nil {
 		return r, err
 	}
-	r.paths = alongside(paths, changes)
-	r.inside = func(p string) bool { return (len(r.paths) == 0 || within(p, r.paths)) && s.left(p) }
+	if err := s.load(ctx, v.s); err != nil {
+		return r, err
+	}
+	r.limitTo(paths, changes)
+	limit := r.limit
+	r.inside = func(p string) bool { return (limit == nil || limit.has(p)) && s.left(p) }
 	return r, nil
 }
 
@@ -242,14 +265,15 @@ func (v *Vault) since(ctx context.Context, gap *Event, idOrSeq string, paths []s
 		return r, err
 	}
 	changes, err := v.s.undoable(ctx, r.to, r.after)
-	r.paths = alongside(paths, changes)
-	r.inside = func(p string) bool { return within(p, r.paths) }
+	r.limitTo(paths, changes)
+	r.inside = r.limit.has
 	return r, err
 }
 
 // reverse takes the events of r back, as an event with the cause.
 func (v *Vault) reverse(ctx context.Context, r reversal, cause string, force, preview bool) (UndoResult, error) {
-	ev := Event{Cause: cause, Undoes: r.undone.Seq, Paths: exact(r.paths)}
+	ev := Event{Cause: cause, Undoes: r.undone.Seq}
+	r.scope(&ev)
 	if r.newest > r.undone.Seq {
 		ev.Through = r.newest
 	}
@@ -265,29 +289,6 @@ func (s *Store) undoable(ctx context.Context, a, b Root) ([]change, error) {
 	return slices.DeleteFunc(changes, func(c change) bool {
 		return c.kind == TimesChanged && c.after.n.isDir()
 	}), err
-}
-
-// alongside is paths with where moves took what is at them, or brought it from: a file
-// that was moved is taken back at both of its paths or at none.
-func alongside(paths []string, changes []change) []string {
-	all := slices.Clone(paths)
-	for _, p := range paths {
-		for _, c := range changes {
-			if c.kind != Renamed {
-				continue
-			}
-			for _, pair := range [][2]string{{c.path, c.oldPath}, {c.oldPath, c.path}} {
-				switch {
-				case within(pair[0], []string{p}):
-					all = append(all, pair[1])
-				case within(p, []string{pair[0]}):
-					all = append(all, pair[1]+strings.TrimPrefix(p, pair[0]))
-				}
-			}
-		}
-	}
-	slices.Sort(all)
-	return slices.Compact(all)
 }
 
 // pathSet is what a list of changes touched: paths before and after, and the

@@ -143,7 +143,11 @@ func eventText(ev engine.Event) string {
 			text = fmt.Sprintf("of %d to %d", ev.Undoes, ev.Through)
 		}
 		if len(ev.Paths) > 0 {
-			text += " at " + joinPaths(ev.Paths)
+			shown := ev.Paths[:min(len(ev.Paths), 5)]
+			text += " at " + joinPaths(shown)
+			if ev.Partly || len(shown) < len(ev.Paths) {
+				text += " and others"
+			}
 		}
 		return text
 	case ev.Source != "":
