@@ -3,8 +3,6 @@ package engine_test
 import (
 	"bytes"
 	"context"
-	"crypto/sha256"
-	"encoding/json"
 	"errors"
 	"fmt"
 	"hash/crc32"
@@ -48,18 +46,38 @@ func verified(t *testing.T, st *engine.Store, known ...engine.AuditHead) engine.
 	return rep
 }
 
-// auditBody is what the hash of a row is over, found by text alone, as a program
-// without this package would.
-func auditBody(row []byte) string {
-	return string(row[:len(row)-len(`,"hash":""`)-64-len(`,"sum":"00000000"}`)]) + "}"
+// rewrite gives the row of an entry another text and, as somebody would who knows how, the
+// hash and the checksum that are right behind the hash prev.
+func rewrite(t *testing.T, key, row []byte, prev string, edit func(e *engine.AuditEntry)) (again []byte, hash string) {
+	t.Helper()
+	e, err := engine.ParseAudit(key, row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	e.Prev = prev
+	edit(&e)
+	e, again, err = engine.EncodeAudit(e)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return again, e.Hash
 }
 
-// reseal gives a row another body and, as somebody would who knows how, right hash
-// and checksum.
-func reseal(key []byte, body string) []byte {
-	row := fmt.Sprintf(`%s,"hash":"%x"}`, body[:len(body)-1], sha256.Sum256([]byte(body)))
-	sum := crc32.Checksum(slices.Concat([]byte("audit\x00"), key, []byte(row)), crc32.MakeTable(crc32.Castagnoli))
-	return fmt.Appendf(nil, `%s,"sum":"%08x"}`, row[:len(row)-1], sum)
+// hashIn is the hash that a row tells.
+func hashIn(t *testing.T, key, row []byte) string {
+	t.Helper()
+	e, err := engine.ParseAudit(key, row)
+	if err != nil {
+		t.Fatal(err)
+	}
+	return e.Hash
+}
+
+// reseal gives a row that was changed the right checksum for key.
+func reseal(key, row []byte) []byte {
+	row = row[:len(row)-len(`,"sum":"00000000"}`)]
+	sum := crc32.Checksum(slices.Concat([]byte("audit\x00"), key, row, []byte("}")), crc32.MakeTable(crc32.Castagnoli))
+	return fmt.Appendf(bytes.Clone(row), `,"sum":"%08x"}`, sum)
 }
 
 // TestAuditTampered changes the rows of the audit in every way that matters, with and
@@ -67,40 +85,42 @@ func reseal(key []byte, body string) []byte {
 func TestAuditTampered(t *testing.T) {
 	audit := table(t, "audit")
 	meta := table(t, "meta")
-	edit := func(t *testing.T, db kv.Store, seq uint64, from, to string, hide bool) {
+	// edit changes an entry: its text alone, with the checksum, or with the hash too.
+	edit := func(t *testing.T, db kv.Store, seq uint64, hide int) {
 		keys, rows := rowsOf(t, db, audit)
-		body := auditBody(rows[seq-1])
-		if !strings.Contains(body, from) {
-			t.Fatalf("no %s in %s", from, body)
+		i := seq - 1
+		row := bytes.Replace(rows[i], []byte("a & b"), []byte("a & c"), 1)
+		switch hide {
+		case 1:
+			row = reseal(keys[i], row)
+		case 2:
+			row, _ = rewrite(t, keys[i], rows[i], hashIn(t, keys[i-1], rows[i-1]), func(e *engine.AuditEntry) { e.Argv[1] = "a & c" })
 		}
-		row := bytes.Replace(rows[seq-1], []byte(from), []byte(to), 1)
-		if hide {
-			row = reseal(keys[seq-1], strings.Replace(body, from, to, 1))
-		}
-		putRow(t, db, audit, keys[seq-1], row)
+		putRow(t, db, audit, keys[i], row)
 	}
 	for name, c := range map[string]struct {
 		tamper func(t *testing.T, db kv.Store)
 		want   []string
 	}{
-		"edited":             {func(t *testing.T, db kv.Store) { edit(t, db, 5, "a & b", "a & c", false) }, []string{"entry 5 is damaged"}},
-		"edited with hash":   {func(t *testing.T, db kv.Store) { edit(t, db, 5, "a & b", "a & c", true) }, []string{"entry 6 does not continue what is before it"}},
-		"newest edited":      {func(t *testing.T, db kv.Store) { edit(t, db, 13, "a & b", "a & c", true) }, []string{"entry 13 is not the one that the head names"}},
-		"beginning cut":      {func(t *testing.T, db kv.Store) { cut(t, db, 1, 2) }, []string{"entries 1 to 2 are missing"}},
-		"middle cut":         {func(t *testing.T, db kv.Store) { cut(t, db, 7) }, []string{"entry 7 is missing"}},
-		"end cut":            {func(t *testing.T, db kv.Store) { cut(t, db, 12, 13) }, []string{"entries 12 to 13 are missing"}},
-		"all cut":            {func(t *testing.T, db kv.Store) { cut(t, db, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13) }, []string{"entries 1 to 13 are missing"}},
-		"head removed":       {func(t *testing.T, db kv.Store) { putRow(t, db, meta, []byte("audit"), nil) }, []string{"the head is damaged or missing: entries behind 13 may be, too"}},
-		"two exchanged":      {exchange, []string{"entry 4 is in the place of entry 3", "entry 3 is in the place of entry 4"}},
-		"one doubled at end": {double, []string{"entry 13 is in the place of entry 14", "entries are behind 13, where the head is"}},
+		"edited":              {func(t *testing.T, db kv.Store) { edit(t, db, 5, 0) }, []string{"entry 5 is damaged"}},
+		"edited with sum":     {func(t *testing.T, db kv.Store) { edit(t, db, 5, 1) }, []string{changed(5)}},
+		"edited with hash":    {func(t *testing.T, db kv.Store) { edit(t, db, 5, 2) }, []string{changed(6)}},
+		"newest edited":       {func(t *testing.T, db kv.Store) { edit(t, db, 13, 2) }, []string{"entry 13 is not the one that the head names"}},
+		"edited behind a gap": {func(t *testing.T, db kv.Store) { edit(t, db, 6, 1); cut(t, db, 4) }, []string{"entry 4 is missing", changed(6)}},
+		"written another way": {otherForm, []string{changed(5)}},
+		"beginning cut":       {func(t *testing.T, db kv.Store) { cut(t, db, 1, 2) }, []string{"entries 1 to 2 are missing"}},
+		"middle cut":          {func(t *testing.T, db kv.Store) { cut(t, db, 7) }, []string{"entry 7 is missing"}},
+		"end cut":             {func(t *testing.T, db kv.Store) { cut(t, db, 12, 13) }, []string{"entries 12 to 13 are missing"}},
+		"all cut":             {func(t *testing.T, db kv.Store) { cut(t, db, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13) }, []string{"entries 1 to 13 are missing"}},
+		"head removed":        {func(t *testing.T, db kv.Store) { putRow(t, db, meta, []byte("audit"), nil) }, []string{"the head is damaged or missing: entries behind 13 may be, too"}},
+		"two exchanged":       {exchange, []string{changed(3), changed(4), changed(5)}},
+		"one doubled at end":  {double, []string{changed(14), "entries are behind 13, where the head is"}},
 		"hash of another": {func(t *testing.T, db kv.Store) {
 			keys, rows := rowsOf(t, db, audit)
-			body := auditBody(rows[4])
-			fake := strings.Replace(string(reseal(keys[4], body)), fmt.Sprintf("%x", sha256.Sum256([]byte(body))), strings.Repeat("0", 64), 1)
-			row := fake[:len(fake)-len(`,"sum":"00000000"}`)] + "}"
-			sum := crc32.Checksum(slices.Concat([]byte("audit\x00"), keys[4], []byte(row)), crc32.MakeTable(crc32.Castagnoli))
-			putRow(t, db, audit, keys[4], fmt.Appendf(nil, `%s,"sum":"%08x"}`, row[:len(row)-1], sum))
-		}, []string{"entry 5 was changed: its hash is that of something else"}},
+			at := bytes.Index(rows[4], []byte(`"hash":"`)) + len(`"hash":"`)
+			fake := slices.Concat(rows[4][:at], bytes.Repeat([]byte("A"), 43), rows[4][at+43:])
+			putRow(t, db, audit, keys[4], reseal(keys[4], fake))
+		}, []string{changed(5)}},
 	} {
 		t.Run(name, func(t *testing.T) {
 			db, st := auditStore(t)
@@ -121,6 +141,17 @@ func TestAuditTampered(t *testing.T) {
 			}
 		})
 	}
+}
+
+// changed is the finding about an entry that does not fit behind the one before.
+func changed(seq int) string {
+	return fmt.Sprintf("entry %d does not continue what is before it, or was changed", seq)
+}
+
+// otherForm writes an entry in another way that means the same.
+func otherForm(t *testing.T, db kv.Store) {
+	keys, rows := rowsOf(t, db, table(t, "audit"))
+	putRow(t, db, table(t, "audit"), keys[4], reseal(keys[4], bytes.Replace(rows[4], []byte(`"uid":`), []byte(`"uid": `), 1)))
 }
 
 func cut(t *testing.T, db kv.Store, seqs ...uint64) {
@@ -148,13 +179,13 @@ func TestAuditDamagedEntry(t *testing.T) {
 // exchange puts two entries in each other's place, with right checksums.
 func exchange(t *testing.T, db kv.Store) {
 	keys, rows := rowsOf(t, db, table(t, "audit"))
-	putRow(t, db, table(t, "audit"), keys[2], reseal(keys[2], auditBody(rows[3])))
-	putRow(t, db, table(t, "audit"), keys[3], reseal(keys[3], auditBody(rows[2])))
+	putRow(t, db, table(t, "audit"), keys[2], reseal(keys[2], rows[3]))
+	putRow(t, db, table(t, "audit"), keys[3], reseal(keys[3], rows[2]))
 }
 
 func double(t *testing.T, db kv.Store) {
 	_, rows := rowsOf(t, db, table(t, "audit"))
-	putRow(t, db, table(t, "audit"), kv.ID(14), reseal(kv.ID(14), auditBody(rows[12])))
+	putRow(t, db, table(t, "audit"), kv.ID(14), reseal(kv.ID(14), rows[12]))
 }
 
 // TestAuditRewritten writes the whole chain again, which nothing in the store can
@@ -172,16 +203,12 @@ func TestAuditRewritten(t *testing.T) {
 	keys, rows := rowsOf(t, db, table(t, "audit"))
 	prev := ""
 	for i, row := range rows {
-		var e map[string]any
-		if err := json.Unmarshal([]byte(auditBody(row)), &e); err != nil {
-			t.Fatal(err)
-		}
-		body := strings.Replace(auditBody(row), `"a & b"`, `"nothing"`, 1)
-		if old, ok := e["prev"].(string); ok {
-			body = strings.Replace(body, old, prev, 1)
-		}
-		prev = fmt.Sprintf("%x", sha256.Sum256([]byte(body)))
-		putRow(t, db, table(t, "audit"), keys[i], reseal(keys[i], body))
+		row, prev = rewrite(t, keys[i], row, prev, func(e *engine.AuditEntry) {
+			if len(e.Argv) > 0 {
+				e.Argv[1] = "nothing"
+			}
+		})
+		putRow(t, db, table(t, "audit"), keys[i], row)
 	}
 	head := fmt.Sprintf(`{"seq":13,"hash":"%s","policy":""}`, prev)
 	sum := crc32.Checksum(slices.Concat([]byte("meta\x00audit"), []byte(head)), crc32.MakeTable(crc32.Castagnoli))

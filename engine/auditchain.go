@@ -5,9 +5,9 @@ import (
 	"context"
 	"crypto/sha256"
 	"encoding/hex"
-	"encoding/json"
 	"errors"
 	"fmt"
+	"slices"
 	"strconv"
 	"strings"
 	"time"
@@ -15,12 +15,15 @@ import (
 	"github.com/agentvfs/avfs/engine/kv"
 )
 
-// The entries of the audit are a chain: each row is a JSON object that names the hash
-// of the one before and ends in its own, the SHA-256 of the row's text before the
-// member "hash", closed by a brace. The newest is named by the head, a record of its
-// own, so that a cut at the end is found. Both are written in the transaction that
-// adds the entry, from the head in that transaction, so that writers in any number
-// keep order and what fails leaves no gap.
+// The entries of the audit are a chain: the text of each, as JSON, names the hash of the
+// one before, and its own hash is the SHA-256 of that text. The newest is named by the
+// head, a record of its own, so that a cut at the end is found. Both are written in the
+// transaction that adds the entry, from the head in that transaction, so that writers
+// in any number keep order and what fails leaves no gap.
+//
+// A row says the same in fewer bytes, for there are as many as there are commands and
+// checkpoints: it leaves out the hash before, which is that of the row before, and what
+// is as it mostly is (see auditRow).
 
 // metaAudit is the key of the head of the audit.
 var metaAudit = []byte("audit")
@@ -104,56 +107,15 @@ func (s *Store) putAudit(tx kv.Writer, e AuditEntry) (AuditEntry, error) {
 // add writes an entry behind the head, and makes it the head.
 func (h *auditHead) add(tx kv.Writer, e AuditEntry) (AuditEntry, error) {
 	e.Seq, e.Prev = h.Seq+1, h.Hash
-	row, hash, err := encodeAudit(e)
+	e, row, err := encodeAudit(e)
 	if err != nil {
 		return e, err
 	}
-	e.Hash = hash
-	h.Seq, h.Hash = e.Seq, hash
+	h.Seq, h.Hash = e.Seq, e.Hash
 	if e.Policy != "" {
 		h.Policy = e.Policy
 	}
 	return e, tx.Put(tableAudit, kv.ID(e.Seq), row)
-}
-
-// hashMember is how the member with the hash begins. It is the last one that the hash
-// is not over; only the checksum follows.
-const hashMember = `,"hash":"`
-
-const hashLength = len(hashMember) + 2*sha256.Size + len(`"`)
-
-// encodeAudit is the row of an entry, and its hash. Characters are written as they
-// are where JSON allows it, so that other programs write the same.
-func encodeAudit(e AuditEntry) (row []byte, hash string, err error) {
-	e.Hash = ""
-	var b bytes.Buffer
-	enc := json.NewEncoder(&b)
-	enc.SetEscapeHTML(false)
-	if err := enc.Encode(e); err != nil {
-		return nil, "", err
-	}
-	body := bytes.TrimSuffix(b.Bytes(), []byte("\n"))
-	hash = hashAudit(body)
-	row = fmt.Appendf(body[:len(body)-1], "%s%s\"}", hashMember, hash)
-	return sealBody(tableAudit, kv.ID(e.Seq), row), hash, nil
-}
-
-func hashAudit(body []byte) string {
-	sum := sha256.Sum256(body)
-	return hex.EncodeToString(sum[:])
-}
-
-// parseAudit decodes a row, and tells the hash of what it says. The error for a damaged
-// one has the number of the entry among its details, as audit_entry.
-func parseAudit(key, row []byte) (e AuditEntry, hash string, err error) {
-	if err := parseJSON(tableAudit, key, row, &e); err != nil {
-		seq := kv.ParseID(key)
-		return e, "", &Error{Kind: Corrupt, Op: "read", Path: fmt.Sprintf("audit entry %d", seq), Err: errors.Unwrap(err), Details: map[string]any{"audit_entry": seq}}
-	}
-	if n := len(row) - sumLength - hashLength; n > 0 {
-		hash = hashAudit(append(bytes.Clone(row[:n]), '}'))
-	}
-	return e, hash, nil
 }
 
 // AuditFinding is something that is wrong with the audit.
@@ -184,15 +146,14 @@ type chainCheck struct {
 	rep    AuditReport
 	known  map[uint64][]string // hashes that entries must have
 	next   uint64              // the entry that comes next
-	prev   string              // the hash of the one before
+	prev   []string            // the hash of the one before: what it says, and what it ought to be. None: not known
 	policy string
-	broken bool // the entry before is missing or not what it was: what comes next continues something unknown
 	head   auditHead
 	noHead bool // it is damaged or missing
 }
 
 func newChainCheck(known []AuditHead) *chainCheck {
-	c := &chainCheck{rep: AuditReport{Findings: []AuditFinding{}}, known: map[uint64][]string{}, next: 1}
+	c := &chainCheck{rep: AuditReport{Findings: []AuditFinding{}}, known: map[uint64][]string{}, next: 1, prev: []string{""}}
 	for _, h := range known {
 		c.known[h.Seq] = append(c.known[h.Seq], h.Hash)
 	}
@@ -236,37 +197,55 @@ func (c *chainCheck) run(ctx context.Context, db kv.Store) error {
 	return nil
 }
 
-// entry follows the chain by one row.
+// entry follows the chain by one row. The hash before an entry behind a gap, or behind
+// one that is damaged, is not known: then its own hash is taken for right, and what
+// comes next is held against that.
 func (c *chainCheck) entry(key, row []byte) {
 	seq := kv.ParseID(key)
 	c.missing(seq)
 	c.rep.Entries++
 	c.next = seq + 1
-	e, hash, err := parseAudit(key, row)
-	problem := ""
+	e, err := parseAudit(key, row)
+	var before []string
+	before, c.prev = c.prev, nil
 	switch {
 	case err != nil:
-		problem = fmt.Sprintf("entry %d is damaged", seq)
-	case e.Seq != seq:
-		problem = fmt.Sprintf("entry %d is in the place of entry %d", e.Seq, seq)
-	case e.Hash != hash:
-		problem = fmt.Sprintf("entry %d was changed: its hash is that of something else", seq)
-	case e.Prev != c.prev && !c.broken:
-		problem = fmt.Sprintf("entry %d does not continue what is before it", seq)
-	}
-	if problem != "" {
-		c.add(seq, "%s", problem)
+		c.add(seq, "entry %d is damaged", seq)
+	default:
+		c.prev = []string{e.Hash}
+		if ok, right := continues(e, row, before); !ok {
+			c.add(seq, "entry %d does not continue what is before it, or was changed", seq)
+			c.prev = append(c.prev, right...)
+		}
 	}
 	for _, want := range c.known[seq] {
-		if want != hash {
+		if !slices.Contains(c.prev, want) {
 			c.add(seq, "entry %d is not the one that the head noted elsewhere names", seq)
 		}
 	}
 	if err == nil && e.Policy != "" {
 		c.policy = e.Policy
 	}
-	c.prev = hash
-	c.broken = err != nil || e.Seq != seq || e.Hash != hash
+}
+
+// continues reports whether an entry, read from row, has the hash and the form that it
+// has behind one of these hashes; any will do where there are none. If not, right are
+// the hashes that it would have.
+func continues(e AuditEntry, row []byte, before []string) (ok bool, right []string) {
+	if len(before) == 0 {
+		return true, nil
+	}
+	for _, e.Prev = range before {
+		again, same, err := encodeAudit(e)
+		if err != nil {
+			continue
+		}
+		if again.Hash == e.Hash && bytes.Equal(same, row) {
+			return true, nil
+		}
+		right = append(right, again.Hash)
+	}
+	return false, right
 }
 
 // missing notes that the entries before seq are not there.
@@ -274,12 +253,20 @@ func (c *chainCheck) missing(seq uint64) {
 	if seq <= c.next {
 		return
 	}
-	c.broken = true
+	c.prev = nil
 	if seq == c.next+1 {
 		c.add(c.next, "entry %d is missing", c.next)
 		return
 	}
 	c.add(c.next, "entries %d to %d are missing", c.next, seq-1)
+}
+
+// newest is the hash of the newest entry, as far as it is known.
+func (c *chainCheck) newest() string {
+	if len(c.prev) == 0 {
+		return ""
+	}
+	return c.prev[0]
 }
 
 // end compares the head with the newest entry, in the transaction that read it.
@@ -289,14 +276,14 @@ func (c *chainCheck) end(tx kv.Reader) error {
 	case KindOf(err) == Corrupt:
 		c.noHead = true
 		c.add(c.next-1, "the head is damaged or missing: entries behind %d may be, too", c.next-1)
-		head = auditHead{AuditHead{c.next - 1, c.prev}, c.policy}
+		head = auditHead{AuditHead{c.next - 1, c.newest()}, c.policy}
 	case err != nil:
 		return err
 	case head.Seq >= c.next:
 		c.missing(head.Seq + 1)
 	case head.Seq < c.next-1:
 		c.add(head.Seq+1, "entries are behind %d, where the head is", head.Seq)
-	case head.Hash != c.prev && !c.broken:
+	case len(c.prev) > 0 && !slices.Contains(c.prev, head.Hash):
 		c.add(head.Seq, "entry %d is not the one that the head names", head.Seq)
 	case head.Policy != c.policy && len(c.rep.Findings) == 0:
 		c.add(head.Seq, "the head names another policy than the entries")

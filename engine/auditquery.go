@@ -64,12 +64,13 @@ func (s *Store) auditEntries(ctx context.Context, q AuditQuery) ([]AuditEntry, e
 	}
 	err := s.kv.View(ctx, func(tx kv.Reader) error {
 		entries = []AuditEntry{}
-		from, err := q.from(tx)
+		from, prev, err := q.from(tx)
 		if err != nil {
 			return err
 		}
 		return tx.Scan(tableAudit, nil, from, func(k, row []byte) error {
-			e, _, err := parseAudit(k, row)
+			e, err := parseAudit(k, row)
+			e.Prev, prev = prev, e.Hash
 			if err != nil || !q.chooses(e) {
 				return err
 			}
@@ -82,21 +83,31 @@ func (s *Store) auditEntries(ctx context.Context, q AuditQuery) ([]AuditEntry, e
 	return entries, err
 }
 
-// from is the key of the first entry to look at.
-func (q AuditQuery) from(tx kv.Reader) ([]byte, error) {
+// from is the key of the first entry to look at, and the hash of the one before, if
+// that can be read.
+func (q AuditQuery) from(tx kv.Reader) (key []byte, prev string, err error) {
 	limit := q.Limit
 	q.Limit = 0
 	if limit == 0 || !q.all() {
-		return nil, nil
+		return nil, "", nil
 	}
 	head, err := readAuditHead(tx)
 	if KindOf(err) == Corrupt {
-		return nil, nil // the entries can be read without it
+		return nil, "", nil // the entries can be read without it
 	}
 	if err != nil || head.Seq <= uint64(limit) {
-		return nil, err
+		return nil, "", err
 	}
-	return kv.ID(head.Seq - uint64(limit) + 1), nil
+	before := kv.ID(head.Seq - uint64(limit))
+	row, ok, err := tx.Get(tableAudit, before)
+	if err != nil {
+		return nil, "", err
+	}
+	if ok {
+		e, _ := parseAudit(before, row) // a damaged one tells no hash, and is not asked for
+		prev = e.Hash
+	}
+	return kv.ID(head.Seq - uint64(limit) + 1), prev, nil
 }
 
 // all reports whether q chooses every entry.

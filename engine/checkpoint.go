@@ -27,6 +27,32 @@ type Checkpoint struct {
 	Seq uint64 `json:"seq,omitempty"`
 }
 
+// checkpointRow is a checkpoint as it is stored. Its key says the rest.
+type checkpointRow struct {
+	Checkpoint
+	ID      string `json:"id,omitempty"`       // never there
+	VaultID uint64 `json:"vault_id,omitempty"` // likewise
+	Auto    bool   `json:"auto,omitempty"`
+}
+
+func checkpointRowOf(cp Checkpoint) checkpointRow {
+	return checkpointRow{Checkpoint: cp, Auto: cp.Auto}
+}
+
+// checkpoint is the checkpoint of a row, which has that key.
+func (r checkpointRow) checkpoint(key []byte) (Checkpoint, error) {
+	cp := r.Checkpoint
+	if len(key) != 16 {
+		return cp, &Error{Kind: Corrupt, Op: "read", Path: fmt.Sprintf("%s record %x", tableCheckpoints.Name, key), Err: errDecode}
+	}
+	cp.VaultID, cp.ID, cp.Auto = kv.ParseID(key[:8]), checkpointID(kv.ParseID(key[8:])), r.Auto
+	return cp, nil
+}
+
+func putCheckpoint(tx kv.Writer, vault, seq uint64, cp Checkpoint) error {
+	return putJSON(tx, tableCheckpoints, rowKey(vault, seq), checkpointRowOf(cp))
+}
+
 // CheckpointOptions describes a new checkpoint.
 type CheckpointOptions struct {
 	Name    string // unique in the vault; may be empty
@@ -72,7 +98,7 @@ func (v *Vault) newCheckpoint(opts CheckpointOptions) (cp *Checkpoint, keep func
 	return cp, func(tx kv.Writer, rec *vaultRecord) error {
 		rec.Checkpoints++
 		cp.Root, cp.Files, cp.Bytes, cp.Seq = rec.Root, rec.Count, rec.Bytes, v.s.nextEvent()
-		return putJSON(tx, tableCheckpoints, rowKey(v.id, seq), cp)
+		return putCheckpoint(tx, v.id, seq, *cp)
 	}
 }
 
@@ -115,12 +141,13 @@ func (v *Vault) Checkpoints(ctx context.Context) ([]Checkpoint, error) {
 	err := v.s.kv.View(ctx, func(tx kv.Reader) error {
 		list = list[:0]
 		return tx.Scan(tableCheckpoints, kv.ID(v.id), nil, func(k, value []byte) error {
-			var cp Checkpoint
-			if err := parseJSON(tableCheckpoints, k, value, &cp); err != nil {
+			var row checkpointRow
+			if err := parseJSON(tableCheckpoints, k, value, &row); err != nil {
 				return err
 			}
+			cp, err := row.checkpoint(k)
 			list = append(list, cp)
-			return nil
+			return err
 		})
 	})
 	return list, wrap(err, "list checkpoints", v.Name())
@@ -132,7 +159,11 @@ func (v *Vault) FindCheckpoint(ctx context.Context, idOrName string) (Checkpoint
 		var cp Checkpoint
 		found := false
 		err := v.s.kv.View(ctx, func(tx kv.Reader) (err error) {
-			found, err = getJSON(tx, tableCheckpoints, rowKey(v.id, seq), &cp)
+			var row checkpointRow
+			key := rowKey(v.id, seq)
+			if found, err = getJSON(tx, tableCheckpoints, key, &row); err == nil {
+				cp, err = row.checkpoint(key)
+			}
 			return err
 		})
 		if err == nil && !found {

@@ -4,9 +4,11 @@ import (
 	"bytes"
 	"context"
 	"crypto/sha256"
+	"encoding/base64"
 	"encoding/hex"
 	"errors"
 	"fmt"
+	"reflect"
 	"strings"
 	"testing"
 	"time"
@@ -87,8 +89,8 @@ func TestGoldenRecords(t *testing.T) {
 		{tableMeta, metaCounters, counters{Node: 1, Chunk: 2, Vault: 3, Checkpoint: 4, Event: 5}, `{"node":1,"chunk":2,"vault":3,"checkpoint":4,"event":5,"sum":"45ff236b"}`},
 		{tableVaults, kv.ID(1), vaultRecord{ID: 1, Name: "v", CreatedAt: at, Root: root, NodeMark: 1, ChunkMark: 2, NextIno: 3, Count: 4, Bytes: 5, Checkpoints: 6},
 			`{"id":1,"name":"v","forked_from":"","created_at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","node_mark":1,"chunk_mark":2,"next_ino":3,"count":4,"bytes":5,"checkpoints":6,"sum":"c4f1523f"}`},
-		{tableCheckpoints, rowKey(1, 2), Checkpoint{ID: "c2", VaultID: 1, Name: "n", Message: "m", At: at, Root: root, Files: 1, Bytes: 2},
-			`{"id":"c2","vault_id":1,"name":"n","message":"m","auto":false,"at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","files":1,"bytes":2,"sum":"a21baddd"}`},
+		{tableCheckpoints, rowKey(1, 2), checkpointRowOf(Checkpoint{ID: "c2", VaultID: 1, Name: "n", Message: "m", At: at, Root: root, Files: 1, Bytes: 2}),
+			`{"name":"n","message":"m","at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","files":1,"bytes":2,"sum":"98b4cbed"}`},
 		{tableTimeline, eventKey(1, 2), Event{Seq: 2, VaultID: 1, Cause: CauseExec, ID: "x", Command: []string{"ls"}, At: at, After: root},
 			`{"seq":2,"vault_id":1,"cause":"exec","id":"x","command":["ls"],"at":"2024-02-29T01:02:03.000000004Z","before":"","after":"aa0000000000000000000000000000bb:ff","sum":"e2a0e778"}`},
 		{tableUnfinished, rowKey(1, 2), unfinishedRecord{VaultID: 1, ID: "x", Command: []string{"ls"}, At: at, Before: root, Owner: 7, Audit: AuditEntry{Kind: "exec", Vault: "v"}},
@@ -107,24 +109,49 @@ func TestGoldenRecords(t *testing.T) {
 	}
 }
 
-// TestGoldenAudit pins the row of an audit entry, and what its hash is over.
+// TestGoldenAudit pins the rows of audit entries, and what their hashes are over.
 func TestGoldenAudit(t *testing.T) {
 	at := time.Date(2024, 2, 29, 1, 2, 3, 4, time.UTC)
-	e := AuditEntry{Seq: 2, At: at, Kind: "exec", Vault: "v", ExecID: "x", Argv: []string{"ls", "<&>"}, Action: "allow", Rule: "r", Status: "denied", PID: 3, Prev: "ab"}
-	const body = `{"seq":2,"at":"2024-02-29T01:02:03.000000004Z","kind":"exec","vault":"v","exec_id":"x","argv":["ls","<&>"],"action":"allow","rule":"r","status":"denied","duration_ms":0,"uid":0,"pid":3,"prev":"ab"`
-	row, hash, err := encodeAudit(e)
-	if err != nil {
-		t.Fatal(err)
-	}
-	if want := fmt.Sprintf("%x", sha256.Sum256([]byte(body+"}"))); hash != want {
-		t.Errorf("the hash is %s, not %s", hash, want)
-	}
-	if want := body + `,"hash":"` + hash + `","sum":"799ca39a"}`; string(row) != want {
-		t.Errorf("the row is\n%s, not\n%s", row, want)
-	}
-	got, computed, err := parseAudit(kv.ID(2), row)
-	if err != nil || computed != hash || got.Hash != hash || got.Argv[1] != "<&>" {
-		t.Errorf("%+v, %s, %v", got, computed, err)
+	for _, g := range []struct {
+		e          AuditEntry
+		text, want string // of the entry, and of its row before the hash
+		sum        string
+	}{
+		{
+			AuditEntry{Seq: 2, At: at, Kind: "exec", Vault: "v", ExecID: "x", Argv: []string{"ls", "<&>", "\xff"}, Action: "allow", Rule: "r", Status: "denied", DurationMS: 7, RootBefore: "a", RootAfter: "b", PID: 3, Prev: "ab"},
+			`{"seq":2,"at":"2024-02-29T01:02:03.000000004Z","kind":"exec","vault":"v","exec_id":"x","argv":["ls","<&>","\uFFFD"],"action":"allow","rule":"r","status":"denied","duration_ms":7,"root_before":"a","root_after":"b","uid":0,"pid":3,"prev":"ab"}`,
+			`{"at":"2024-02-29T01:02:03.000000004Z","kind":"exec","vault":"v","exec_id":"x","argv":["ls","<&>","\uFFFD"],"uid":0,"pid":3,"status":"denied","rule":"r","duration_ms":7,"root_before":"a","root_after":"b"`,
+			"c55d62a6",
+		},
+		{
+			AuditEntry{Seq: 3, At: at, Kind: "checkpoint.save", Vault: "v", Action: "allow", Status: "completed", RootBefore: "a", RootAfter: "a", Prev: "ab"},
+			`{"seq":3,"at":"2024-02-29T01:02:03.000000004Z","kind":"checkpoint.save","vault":"v","action":"allow","rule":"","status":"completed","duration_ms":0,"root_before":"a","root_after":"a","uid":0,"prev":"ab"}`,
+			`{"at":"2024-02-29T01:02:03.000000004Z","kind":"checkpoint.save","vault":"v","uid":0,"root":"a"`,
+			"01f73da3",
+		},
+		{
+			AuditEntry{Seq: 4, At: at, Kind: "repair", Status: "x", RootAfter: "a"},
+			`{"seq":4,"at":"2024-02-29T01:02:03.000000004Z","kind":"repair","vault":"","action":"","rule":"","status":"x","duration_ms":0,"root_after":"a","uid":0}`,
+			`{"at":"2024-02-29T01:02:03.000000004Z","kind":"repair","vault":"","uid":0,"action":"","status":"x","root_after":"a"`,
+			"58da47a0",
+		},
+	} {
+		text, want := strings.ReplaceAll(g.text, `\uFFFD`, "\uFFFD"), strings.ReplaceAll(g.want, `\uFFFD`, "\uFFFD")
+		e, row, err := encodeAudit(g.e)
+		if err != nil {
+			t.Fatal(err)
+		}
+		if hash := fmt.Sprintf("%x", sha256.Sum256([]byte(text))); e.Hash != hash {
+			t.Errorf("entry %d: the hash is %s, not %s", e.Seq, e.Hash, hash)
+		}
+		sum := sha256.Sum256([]byte(text))
+		if want += `,"hash":"` + base64.StdEncoding.EncodeToString(sum[:]) + `","sum":"` + g.sum + `"}`; string(row) != want {
+			t.Errorf("the row is\n%s, not\n%s", row, want)
+		}
+		got, err := parseAudit(kv.ID(e.Seq), row)
+		if got.Prev = e.Prev; err != nil || !reflect.DeepEqual(got, e) {
+			t.Errorf("%+v, %v, not %+v", got, err, e)
+		}
 	}
 }
 

@@ -511,11 +511,11 @@ func (r *repairer) reseal(ctx context.Context, t kv.Table, key, value []byte) (s
 	var roots []Root
 	switch t {
 	case tableCheckpoints:
-		var cp Checkpoint
-		if strictJSON(body, &cp) != nil || cp.VaultID != vault || cp.ID != checkpointID(seq) {
+		var row checkpointRow
+		if strictJSON(body, &row) != nil || row.ID != "" || row.VaultID != 0 {
 			return nil, "", nil
 		}
-		doc, roots, what = cp, []Root{cp.Root}, "checkpoint "+cp.ID
+		doc, roots, what = row, []Root{row.Root}, "checkpoint "+checkpointID(seq)
 	case tableUnfinished:
 		var rec unfinishedRecord
 		if strictJSON(body, &rec) != nil || rec.VaultID != vault {

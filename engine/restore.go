@@ -293,7 +293,7 @@ func (h *history) put(ctx context.Context) func(tx kv.Writer, rec *vaultRecord) 
 			return err
 		}
 		seq, _ := parseCheckpointID(h.undo.ID)
-		if err := putJSON(tx, tableCheckpoints, rowKey(h.v.id, seq), h.undo); err != nil {
+		if err := putCheckpoint(tx, h.v.id, seq, h.undo); err != nil {
 			return err
 		}
 		return h.v.putNoted(ctx, tx, h.ev)

@@ -40,7 +40,7 @@ func rowTables() []kv.Table {
 }
 
 // FormatVersion is the version of everything that the engine writes.
-const FormatVersion = 3
+const FormatVersion = 4
 
 // Options tunes a store. The zero value and nil are the defaults.
 type Options struct {
