@@ -26,6 +26,7 @@ type FindRequest struct {
 	Before     *time.Time `json:"before,omitempty"`    // modified earlier than this
 	Newer      Path       `json:"newer,omitempty"`     // modified later than this path
 	Tags       []string   `json:"tags,omitempty"`      // has all of these
+	Meta       []string   `json:"meta,omitempty"`      // has all of these, as KEY or KEY=VALUE
 	MinDepth   int        `json:"min_depth,omitempty"` // at least so far below its top
 	MaxDepth   *int       `json:"max_depth,omitempty"` // at most so far below its top
 }
@@ -100,6 +101,12 @@ func (req *FindRequest) check() error {
 			return &engine.Error{Kind: engine.Invalid, Op: "find", Path: pattern, Err: err}
 		}
 	}
+	for _, want := range req.Meta {
+		key, _, _ := strings.Cut(want, "=")
+		if err := checkLabel("find", metaPrefix, key); err != nil {
+			return err
+		}
+	}
 	for _, name := range req.Types {
 		known := false
 		for _, n := range typeNames {
@@ -129,10 +136,27 @@ func (req *FindRequest) meets(ctx context.Context, t tree, p string, a engine.At
 	if !req.named(path.Base("/" + p)) {
 		return false, nil
 	}
+	return req.labelled(ctx, t, a.Ino)
+}
+
+// labelled reports whether an inode has the tags and the metadata that are asked for.
+func (req *FindRequest) labelled(ctx context.Context, t tree, ino engine.Ino) (bool, error) {
+	for _, want := range req.Meta {
+		key, value, compare := strings.Cut(want, "=")
+		got, err := t.GetXattr(ctx, ino, metaPrefix+key)
+		switch {
+		case engine.KindOf(err) == engine.NoAttribute:
+			return false, nil
+		case err != nil:
+			return false, err
+		case compare && string(got) != value:
+			return false, nil
+		}
+	}
 	if len(req.Tags) == 0 {
 		return true, nil
 	}
-	tags, err := tagsOf(ctx, t, a.Ino)
+	tags, err := tagsOf(ctx, t, ino)
 	for _, want := range req.Tags {
 		if !slices.Contains(tags, want) {
 			return false, err

@@ -35,7 +35,7 @@ func commands() []commandDef {
 
 		{"ls", "", groupFiles, "List directories.", func() any { return &lsCmd{} }},
 		{"cat", "", groupFiles, "Print files.", func() any { return &catCmd{} }},
-		{"write", "", groupFiles, "Write standard input to a file.", func() any { return &writeCmd{} }},
+		{"write", "", groupFiles, "Write standard input, or a text, to a file.", func() any { return &writeCmd{} }},
 		{"edit", "", groupFiles, "Replace a text in a file.", func() any { return &editCmd{} }},
 		{"mkdir", "", groupFiles, "Make directories.", func() any { return &mkdirCmd{} }},
 		{"rm", "", groupFiles, "Remove files and directories.", func() any { return &rmCmd{} }},

@@ -173,13 +173,17 @@ func newContent(path string, b []byte) content {
 
 type writeCmd struct {
 	Path    workspace.Path `arg:"" help:"The file to write."`
+	Content *string        `arg:"" optional:"" help:"What to write, byte for byte, instead of standard input."`
 	Append  bool           `help:"Add to the end instead of replacing the content."`
 	Parents bool           `short:"p" help:"Make missing directories."`
 	Mode    string         `help:"Permission bits of a new file, in octal." placeholder:"0644"`
 }
 
 func (c *writeCmd) run(a *app) error {
-	if isTerminal(a.stdin) {
+	in := a.stdin
+	if c.Content != nil {
+		in = strings.NewReader(*c.Content)
+	} else if isTerminal(in) {
 		return usageError("write takes the content from standard input, which is a terminal: echo text | avfs write %s", c.Path)
 	}
 	mode, err := octal(c.Mode)
@@ -187,13 +191,13 @@ func (c *writeCmd) run(a *app) error {
 		return err
 	}
 	req := workspace.WriteRequest{Path: c.Path, Append: c.Append, Parents: c.Parents, Mode: mode}
-	start, err := io.ReadAll(io.LimitReader(a.stdin, heldBytes))
+	start, err := io.ReadAll(io.LimitReader(in, heldBytes))
 	if err != nil {
 		return err
 	}
 	op := workspace.OpWrite
 	op.Long = len(start) == heldBytes
-	in := io.MultiReader(bytes.NewReader(start), a.stdin)
+	in = io.MultiReader(bytes.NewReader(start), in)
 	res, err := call(a, op, func(v string) workspace.WriteRequest { req.Vault = v; return req }, workspace.Streams{In: in})
 	if err != nil {
 		return err

@@ -25,13 +25,14 @@ type findCmd struct {
 	Newer    workspace.Path   `help:"Modified later than this path of the vault." placeholder:"PATH"`
 	Newermt  string           `help:"Modified later than this time." placeholder:"TIME"`
 	Tag      []string         `help:"Has this tag; all of several." placeholder:"TAG" sep:"none"`
+	Meta     []string         `help:"Has this note, with any value or this one (see: avfs meta); all of several." placeholder:"KEY[=VALUE]" sep:"none"`
 	Maxdepth int              `help:"Go down at most so far; 0 is the paths themselves." default:"-1" placeholder:"N"`
 	Mindepth int              `help:"Leave out what is less far down." placeholder:"N"`
 	Print0   bool             `name:"print0" short:"0" help:"End each path with a NUL instead of a line break, and print its exact bytes."`
 }
 
 // findFlags are the options of find that findStyle knows.
-var findFlags = [...]string{"name", "iname", "type", "size", "mtime", "newer", "newermt", "tag", "maxdepth", "mindepth", "print0"}
+var findFlags = [...]string{"name", "iname", "type", "size", "mtime", "newer", "newermt", "tag", "meta", "maxdepth", "mindepth", "print0"}
 
 // findStyle turns -name and the like into --name, and joins a value that begins
 // with a dash to its option, where the command is find.
@@ -89,7 +90,7 @@ func exact(text, b64 string) string {
 }
 
 func (c *findCmd) request(now time.Time) (req workspace.FindRequest, err error) {
-	req = workspace.FindRequest{Past: true, Paths: orTop(c.Paths), Newer: c.Newer, Tags: c.Tag, MinDepth: c.Mindepth}
+	req = workspace.FindRequest{Past: true, Paths: orTop(c.Paths), Newer: c.Newer, Tags: c.Tag, Meta: c.Meta, MinDepth: c.Mindepth}
 	if len(c.Name) > 0 && len(c.Iname) > 0 {
 		return req, usageError("--name and --iname exclude each other")
 	}

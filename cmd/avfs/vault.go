@@ -154,6 +154,7 @@ func (a *app) oneVault(arg string) (string, error) {
 type vaultForkCmd struct {
 	Names []string `arg:"" name:"src-new" help:"The vault to fork, by default the current one, and the name of the fork."`
 	At    string   `help:"Fork the state of this checkpoint instead of the present one." placeholder:"CHECKPOINT"`
+	Use   bool     `help:"Make the fork the current vault."`
 }
 
 func (c *vaultForkCmd) run(a *app) error {
@@ -176,7 +177,22 @@ func (c *vaultForkCmd) run(a *app) error {
 	if err != nil {
 		return err
 	}
-	return a.print(doc, func(w io.Writer) { fmt.Fprintf(w, "created vault %s as a fork of %s\n", doc.Name, doc.Parent) })
+	if c.Use {
+		if err := w.Use(doc.Name); err != nil {
+			return err
+		}
+		current, err := w.Current() // AVFS_VAULT goes before
+		if err != nil {
+			return err
+		}
+		doc.Current = current == doc.Name
+	}
+	return a.print(doc, func(w io.Writer) {
+		fmt.Fprintf(w, "created vault %s as a fork of %s\n", doc.Name, doc.Parent)
+		if doc.Current {
+			fmt.Fprintln(w, "it is the current vault")
+		}
+	})
 }
 
 type vaultDeleteCmd struct {
