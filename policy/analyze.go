@@ -35,6 +35,7 @@ type analyzer struct {
 // funcInfo is what is known of a function.
 type funcInfo struct {
 	always bool // defined for sure before what follows
+	moves  bool // it may change the working directory
 }
 
 // analyze takes a command apart. It always returns at least one item, except for a

@@ -11,7 +11,11 @@ func (w *walker) checkAssign(name string, val token, script bool) {
 	why := ""
 	switch {
 	case name == "PATH":
-		if !harmlessPath(val, w) {
+		switch {
+		case harmlessPath(val, w):
+		case toolPath(val):
+			w.a.floor(AllowWithCheckpoint, "tool-path", w.via, name+"="+val.text, "programs that the project has installed for itself are found first")
+		default:
 			why = "it changes which programs are found"
 		}
 	case name == "IFS":
@@ -44,7 +48,10 @@ func (w *walker) checkAssign(name string, val token, script bool) {
 		if !harmlessGitVar(name, val) {
 			why = "it makes git run other programs or read another configuration"
 		}
-	case name == "HISTFILE" || name == "PWD" || name == "OLDPWD":
+	case name == "CDPATH":
+		if script && (!val.known() || !inVault(val.text, w)) {
+			why = "it changes where cd leads"
+		}
 	}
 	if why != "" {
 		w.a.opaque(w.via, name+"="+val.text, "the variable "+name+" is set: "+why)
@@ -140,6 +147,35 @@ func harmlessPath(val token, w *walker) bool {
 			}
 		case systemBin(dir):
 		default:
+			return false
+		}
+	}
+	return true
+}
+
+// toolPath accepts a PATH with a directory of the vault in front in which package
+// managers put the tools of one project, and nothing else new.
+func toolPath(val token) bool {
+	src := strings.Trim(val.text, `"'`)
+	if i := strings.IndexByte(src, '='); i >= 0 && strings.HasPrefix(src, "PATH") {
+		src = strings.Trim(src[i+1:], `"'`)
+	}
+	src = strings.ReplaceAll(src, "${PATH}", "$PATH")
+	first, rest, ok := strings.Cut(src, ":")
+	for _, here := range []string{"$PWD/", "${PWD}/", "$(pwd)/", "./"} {
+		first = strings.TrimPrefix(first, here)
+	}
+	switch strings.TrimSuffix(first, "/") {
+	case "node_modules/.bin", ".venv/bin", "venv/bin", "vendor/bin":
+		return ok && rest == "$PATH"
+	}
+	return false
+}
+
+// inVault reports whether a list of directories surely names places of the vault only.
+func inVault(list string, w *walker) bool {
+	for dir := range strings.SplitSeq(list, ":") {
+		if dir != "" && w.loc().resolve(dir).kind != placeVault {
 			return false
 		}
 	}

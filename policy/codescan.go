@@ -29,11 +29,11 @@ var (
 		calls:  compiled(`\b(system|popen|run|call|check_call|check_output|Popen|getoutput|getstatusoutput|execvp?|spawn)\s*\(\s*`),
 	}
 	nodeShells = &scanner{
-		starts: compiled(`child_process|\b(exec|spawn|fork)(File)?Sync\b|\bexecFile\b|process\s*\.\s*binding|\bDeno\s*\.\s*(run|Command)\b|\bBun\s*\.\s*(spawn|\$)|(^|[^.\w])eval\s*\(|\bnew\s+Function\b|\bexeca\b|\bshelljs\b|\bzx\b`),
+		starts: compiled(`child_process|\b(exec|spawn|fork)(File)?Sync\b|\bexecFile\b|process\s*\.\s*binding|\bDeno\s*\.\s*(run|Command)\b|\bBun\s*\.\s*(spawn|\$)|(^|[^.\w])eval\s*\(|\bnew\s+Function\b|\bexeca\b|\bshelljs\b|\bzx\b|\b(rm|rmdir)(Sync)?\s*\(\s*['"` + "`" + `](/|~|\.\.)`),
 		calls:  compiled(`\b(exec|execSync|spawn|spawnSync|execFile|execFileSync|fork)\s*\(\s*`),
 	}
 	perlShells = &scanner{
-		starts: compiled("\\b(system|exec|spawn|popen2?e?|syscall)\\b\\s*[\\s(\"'$@\\[{q]|\\b(fork|eval|instance_eval|class_eval)\\b|`|\\bqx\\b|%x\\W|\\bOpen3\\b|\\bIO\\s*[.:]|\\bPTY\\b|\\bopen\\b[^;]*\\||\\bdo\\s+['\"]|s/[^/]*/[^/]*/[gimsx]*ee"),
+		starts: compiled("\\b(system|exec|spawn|popen2?e?|syscall)\\b\\s*[\\s(\"'$@\\[{q]|\\b(fork|eval|instance_eval|class_eval)\\b|`|\\bqx\\b|%x\\W|\\bOpen3\\b|\\bIO\\s*[.:]|\\bPTY\\b|\\bopen\\b[^;]*\\||\\bdo\\s+['\"]|s/[^/]*/[^/]*/[gimsx]*ee|\\b(rmtree|remove_tree|rm_rf|rm_r|remove_entry_secure)\\b\\s*\\(?\\s*['\"](/|~|\\.\\.)"),
 		calls:  compiled(`\b(system|exec|spawn|popen|popen2e?|capture2e?|capture3)\s*\(?\s*`),
 		ticks:  true,
 	}

@@ -24,8 +24,13 @@ func (w *walker) command(toks []token, in input) {
 		return
 	}
 	it := newCall(prog, args, w.via, w.loc())
-	if info, ok := w.a.funcs[prog.text]; ok && info.always && it.kind != kindNeutral {
-		it.kind = kindFunc
+	if info, ok := w.a.funcs[prog.text]; ok {
+		if info.always && it.kind != kindNeutral {
+			it.kind = kindFunc
+		}
+		if info.moves {
+			w.st.cwd = place{kind: placeUnknown}
+		}
 	}
 	if w.soft && it.kind == kindCall {
 		it.kind = kindWrapper
@@ -37,7 +42,7 @@ func (w *walker) command(toks []token, in input) {
 		handle(w, &it, in)
 		return
 	}
-	if spec, ok := wrappers[it.base]; ok {
+	if spec, ok := wrapperOf(it.base); ok {
 		w.wrapper(&it, spec, in)
 		return
 	}
@@ -46,6 +51,7 @@ func (w *walker) command(toks []token, in input) {
 		return
 	}
 	w.a.add(it)
+	w.optionCode(&it)
 }
 
 // unclearProgram says why a program's name is not understood, or "".

@@ -128,13 +128,14 @@ func knownTexts(words []token) []string {
 type language struct {
 	code   []string // options whose value is code
 	letter string   // letters that mean the same inside a cluster, such as perl's -ne
+	module string   // letter of the option that names a module to run; what follows is its business
 	file   []string // options whose value is none of these, to be stepped over
 	shells *scanner
 }
 
 // languages lists interpreters whose code can come with the command line.
 var languages = map[string]language{
-	"python":    {code: []string{"-c"}, letter: "c", file: []string{"-W", "-X"}, shells: pythonShells},
+	"python":    {code: []string{"-c"}, letter: "c", module: "m", file: []string{"-W", "-X"}, shells: pythonShells},
 	"node":      {code: []string{"-e", "--eval", "-p", "--print", "-pe"}, file: []string{"-r", "--require", "--import"}, shells: nodeShells},
 	"deno":      {code: []string{"eval"}, shells: nodeShells},
 	"bun":       {code: []string{"-e", "--eval", "-p", "--print"}, shells: nodeShells},
@@ -161,6 +162,10 @@ var languages = map[string]language{
 	"ex":        {code: []string{"-c"}, shells: editorShells},
 	"gdb":       {code: []string{"-ex", "-eval-command", "--eval-command", "-iex"}, shells: editorShells},
 	"sqlite3":   {code: []string{"-cmd"}, shells: sqlShells},
+	"lldb":      {code: []string{"-o", "--one-line", "-O", "--one-line-before-file"}, shells: editorShells},
+	"view":      {code: []string{"-c", "--cmd"}, shells: editorShells},
+	"gvim":      {code: []string{"-c", "--cmd"}, shells: editorShells},
+	"ed":        {shells: editorShells},
 	"psql":      {code: []string{"-c", "--command"}, shells: sqlShells},
 }
 
@@ -195,7 +200,11 @@ func (w *walker) interpreter(it *item, lang language, in input) {
 			w.languageCode(it, lang, it.args[i])
 		}
 	}
-	if len(codes) > 0 || lang.shells == editorShells {
+	if lang.shells == editorShells {
+		w.editor(it, lang, in)
+		return
+	}
+	if len(codes) > 0 {
 		return
 	}
 	if operand.text != "" && operand.text != "-" && operand.text != "/dev/stdin" {
@@ -213,6 +222,32 @@ func (w *walker) interpreter(it *item, lang language, in input) {
 	}
 	if in.kind == inputPipe && lang.shells != sqlShells {
 		w.a.opaque(joinVia(w.via, it.base), it.display(), "an interpreter reads its code from an input that is not known")
+	}
+}
+
+// editor judges what makes editors and debuggers run programs besides their options for
+// code: vim's +command, the program behind gdb's --args, the commands that ed reads.
+func (w *walker) editor(it *item, lang language, in input) {
+	for i, t := range it.args {
+		s := t.certain()
+		switch {
+		case len(s) > 1 && s[0] == '+':
+			w.languageCode(it, lang, t.after(1))
+		case (s == "--args" || s == "-args") && it.base == "gdb", s == "--" && it.base == "lldb":
+			n := *w
+			n.soft = true
+			n.run(it.args[i+1:], it.base, input{})
+		}
+	}
+	if it.base != "ed" && it.base != "ex" || in.text == "" {
+		return
+	}
+	for i, line := range strings.Split(in.text, "\n") {
+		if i == maxScans {
+			w.a.opaque(joinVia(w.via, it.base), in.text, "the editor's script is longer than is looked at")
+			return
+		}
+		w.languageCode(it, lang, literal(line))
 	}
 }
 
@@ -235,6 +270,8 @@ func splitCode(args []token, lang language) (codes []token, operand token) {
 				operand = args[i+1]
 			}
 			return codes, operand
+		case lang.module != "" && moduleOption(s) > 0:
+			return codes, literal("-m")
 		case slices.Contains(lang.file, s):
 			i++
 		case len(s) > 1 && s[0] == '-' && s[1] != '-' && lang.letter != "":
@@ -257,6 +294,18 @@ func splitCode(args []token, lang language) (codes []token, operand token) {
 		}
 	}
 	return codes, operand
+}
+
+// moduleOption returns where the letter m stands in a cluster of python's options, such
+// as -Im or -mpip; 0 where it does not.
+func moduleOption(s string) int {
+	if len(s) < 2 || s[0] != '-' || s[1] == '-' {
+		return 0
+	}
+	if i := strings.IndexByte(s, 'm'); i > 0 && strings.Trim(s[1:i], "bBdEiIOPqsSuvx") == "" {
+		return i
+	}
+	return 0
 }
 
 // clusterOnly reports whether s can be letters of options in front of the one that

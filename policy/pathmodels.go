@@ -53,7 +53,7 @@ func buildPathModels() map[string]pathModel {
 		"zstd":     {operands: useRead, writes: []string{"-o"}},
 		"find":     {more: findPaths},
 		"git":      {more: gitPaths},
-		"go":       {writes: []string{"-o", "-coverprofile", "-cpuprofile", "-memprofile", "-trace", "-outputdir"}},
+		"go":       {writes: []string{"-C", "-o", "-coverprofile", "-cpuprofile", "-memprofile", "-trace", "-outputdir"}},
 		"gcc":      {operands: useRead, writes: []string{"-o"}},
 		"openssl":  {reads: []string{"-in", "-key", "-inkey", "-config"}, writes: []string{"-out", "-keyout"}},
 		"ssh":      {reads: []string{"-i", "-F"}, writes: []string{"-E"}},
@@ -63,14 +63,22 @@ func buildPathModels() map[string]pathModel {
 		"cat":      {operands: useRead},
 		"grep":     {operands: useRead, skip: 1, instead: []string{"-e", "-f", "--regexp", "--file"}, reads: []string{"-f", "--file"}},
 		"jq":       {operands: useRead, skip: 1, reads: []string{"-f", "--from-file"}},
-		"awk":      {operands: useRead, skip: 1, instead: []string{"-f", "--file"}, reads: []string{"-f", "--file"}},
+		"awk":      {operands: useRead, skip: 1, instead: []string{"-f", "--file", "-e", "--source"}, reads: []string{"-f", "--file"}, more: awkPaths},
 		"python":   {operands: useRead},
+		"make":     {writes: []string{"-C", "--directory"}},
+		"ninja":    {writes: []string{"-C"}},
+		"cmake":    {writes: []string{"-B", "--build", "--install", "--prefix"}},
+		"npm":      {writes: []string{"--prefix", "-C"}},
+		"pnpm":     {writes: []string{"-C", "--dir"}},
+		"yarn":     {writes: []string{"--cwd"}},
+		"cargo":    {writes: []string{"-C", "--target-dir", "--root", "--out-dir"}},
+		"sponge":   {operands: useWrite},
 	}
 	for model, names := range map[string][]string{
 		"cat": {"head", "tail", "less", "more", "most", "bat", "nl", "tac", "rev", "wc", "od", "hexdump", "strings", "file", "stat", "ls", "tree", "du", "readlink", "realpath", "diff", "cmp", "comm", "cut", "paste", "join", "fold", "fmt", "column",
 			"md5sum", "sha1sum", "sha224sum", "sha256sum", "sha384sum", "sha512sum", "b2sum", "shasum", "cksum", "sum", "base64", "base32", "zcat", "bzcat", "xzcat", "nm", "objdump", "readelf", "size", "source", ".", "look", "expand", "unexpand", "tsort", "getfattr", "getfacl", "lsattr"},
 		"grep": {"egrep", "fgrep", "zgrep", "rg", "ag", "ack", "ugrep"}, "awk": {"gawk", "mawk", "nawk"}, "sed": {"gsed"}, "tar": {"gtar", "bsdtar"}, "gcc": {"cc", "g++", "c++", "clang", "clang++", "ld", "rustc", "tcc"},
-		"gzip": {"gunzip", "bzip2", "bunzip2", "xz", "unxz", "lzma", "compress", "uncompress"}, "chown": {"chgrp"}, "find": {"gfind"}, "7z": {"7za", "7zz"}, "python": {"python3"},
+		"make": {"gmake"}, "gzip": {"gunzip", "bzip2", "bunzip2", "xz", "unxz", "lzma", "compress", "uncompress"}, "chown": {"chgrp"}, "find": {"gfind"}, "7z": {"7za", "7zz"}, "python": {"python3"},
 	} {
 		for _, name := range names {
 			all[name] = all[model]
@@ -141,6 +149,15 @@ func curlPaths(it *item, e *effects) {
 	}
 }
 
+// awkPaths: with the library inplace awk writes the files that it reads.
+func awkPaths(it *item, e *effects) {
+	it.eachOption(pathModel{}, func(name string, value token, has bool) {
+		if (name == "-i" || name == "--include") && has && value.certain() == "inplace" {
+			e.writes = append(e.writes, e.reads...)
+		}
+	})
+}
+
 // tarPaths reads what tar does from its first cluster, with or without a dash.
 func tarPaths(it *item, e *effects) {
 	ops := it.operandTokens()
@@ -196,8 +213,11 @@ func unzipPaths(it *item, e *effects) {
 	}
 	dir := literal(".")
 	for i, t := range it.args {
-		if t.text == "-d" && i+1 < len(it.args) {
+		switch s := t.certain(); {
+		case s == "-d" && i+1 < len(it.args):
 			dir = it.args[i+1]
+		case len(s) > 2 && strings.HasPrefix(s, "-d"):
+			dir = t.after(2)
 		}
 	}
 	if it.hasFlag([]string{"-l", "-t", "-p", "-v", "-z"}, false) != yes {
@@ -244,7 +264,12 @@ func gitPaths(it *item, e *effects) {
 		return
 	}
 	sub, rest := ops[0].text, ops[1:]
+	gitPlaces(it, sub, e)
 	switch sub {
+	case "bundle":
+		if len(rest) > 1 && rest[0].text == "create" {
+			e.writes = append(e.writes, rest[1])
+		}
 	case "clone":
 		if len(rest) > 1 {
 			e.writes = append(e.writes, rest[len(rest)-1])
@@ -262,8 +287,8 @@ func gitPaths(it *item, e *effects) {
 	case "rm", "mv", "restore":
 		e.writes = append(e.writes, rest...)
 	case "worktree":
-		if len(rest) > 1 && rest[0].text == "add" {
-			e.writes = append(e.writes, rest[1])
+		if len(rest) > 1 && slices.Contains([]string{"add", "remove", "move", "repair"}, rest[0].text) {
+			e.writes = append(e.writes, rest[1:]...)
 		}
 	}
 	for i, t := range it.args {
@@ -274,8 +299,46 @@ func gitPaths(it *item, e *effects) {
 				v = it.args[i+1]
 			}
 		}
-		if name == "--output" || name == "-o" && (sub == "archive" || sub == "format-patch") || name == "--output-directory" {
+		switch {
+		case name == "--output", name == "-o" && (sub == "archive" || sub == "format-patch"), name == "--output-directory", name == "--prefix" && sub == "checkout-index":
+			e.writes = append(e.writes, v)
+		case sub == "config" && (name == "--file" || name == "-f" && !ok):
 			e.writes = append(e.writes, v)
 		}
 	}
 }
+
+// gitPlaces adds the places outside the vault that git's own options make it work in:
+// what a subcommand changes is there, and no checkpoint has it.
+func gitPlaces(it *item, sub string, e *effects) {
+	args := it.args[:it.positionals().start]
+	note := func(t token) {
+		if t.known() && it.loc.resolve(t.text).kind == placeVault {
+			return
+		}
+		if _, reads := gitReaders()[sub]; reads {
+			e.reads = append(e.reads, t)
+		} else {
+			e.writes = append(e.writes, t)
+		}
+	}
+	for i, t := range args {
+		s := t.certain()
+		name, value, ok := t.splitAssign()
+		switch {
+		case ok && (name == "--git-dir" || name == "--work-tree"):
+			note(value)
+		case (s == "-C" || s == "--git-dir" || s == "--work-tree") && i+1 < len(args):
+			note(args[i+1])
+		case len(s) > 2 && strings.HasPrefix(s, "-C"):
+			note(t.after(2))
+		}
+	}
+}
+
+// gitReaders lists the subcommands of git that change nothing, or only in forms that
+// name what they change.
+var gitReaders = sync.OnceValue(func() map[string]struct{} {
+	return newSet(`status log diff show blame annotate grep shortlog describe rev-parse rev-list ls-files ls-tree cat-file show-ref show-branch for-each-ref name-rev merge-base
+	whatchanged cherry range-diff diff-tree diff-index diff-files count-objects check-ignore check-attr help version var verify-commit verify-tag fsck archive format-patch bundle ls-remote`)
+})

@@ -86,7 +86,22 @@ func (l locator) pathIs(c class, t token) tri {
 	if strings.HasPrefix(t.text, "-") || t.text == "" {
 		return no
 	}
-	return triOf(l.resolve(t.text).is(c, l))
+	return l.placeIs(c, l.resolve(t.text))
+}
+
+// placeIs answers whether a place is of the class. In a directory that only the run
+// knows, a name that a top-level directory of every host has may mean that one.
+func (l locator) placeIs(c class, r resolved) tri {
+	if r.is(c, l) {
+		return yes
+	}
+	if (c == classRoot || c == classSystem) && r.kind == placeUnknown {
+		switch strings.TrimSuffix(r.path, "/") {
+		case "boot", "etc", "home", "lib64", "mnt", "opt", "proc", "root", "sbin", "srv", "sys", "usr", "var", "Users", "System":
+			return maybe
+		}
+	}
+	return no
 }
 
 // dynamicIs judges by the certain part. A word that begins with something unknown
@@ -358,5 +373,5 @@ func (it *item) argIs(i int, c class) tri {
 	if !it.seen[i] {
 		it.at[i], it.seen[i] = it.loc.resolve(t.text), true
 	}
-	return triOf(it.at[i].is(c, it.loc))
+	return it.loc.placeIs(c, it.at[i])
 }

@@ -10,8 +10,9 @@ import (
 
 // input says where a command's standard input comes from.
 type input struct {
-	kind inputKind
-	text string // of inputLiteral
+	kind  inputKind
+	text  string // of inputLiteral; of inputPipe what is surely written, if that is known
+	found *token // of inputPipe from a find: a name that it prints
 }
 
 type inputKind uint8
@@ -246,12 +247,15 @@ func (w *walker) pipeText(s *syntax.Stmt) input {
 		for _, t := range words[1:] {
 			parts = append(parts, t.text)
 		}
+	case "find", "gfind":
+		found := foundBelow(words[1:])
+		return input{kind: inputPipe, found: &found}
 	case "cat":
 		if in := quiet.redirects(s.Redirs, input{}); len(words) == 1 && in.kind == inputLiteral {
-			return input{inputPipe, in.text}
+			return input{kind: inputPipe, text: in.text}
 		}
 	}
-	return input{inputPipe, strings.ReplaceAll(strings.Join(parts, " "), `\n`, "\n")}
+	return input{kind: inputPipe, text: strings.ReplaceAll(strings.Join(parts, " "), `\n`, "\n")}
 }
 
 // quiet returns a walker whose findings go nowhere, to look at a word twice.
@@ -352,7 +356,7 @@ func (w *walker) funcDecl(c *syntax.FuncDecl) {
 	for _, n := range assignedNames(c.Body) {
 		a.poisoned[n] = true
 	}
-	a.funcs[name] = funcInfo{always: w.sure && w.inFunc == ""}
+	a.funcs[name] = funcInfo{always: w.sure && w.inFunc == "", moves: changesDir(c.Body)}
 	n := w.nested("function " + name)
 	n.st = newState(place{kind: placeUnknown})
 	if w.st.cwd.kind == placeVault && len(w.st.vars) == 0 {

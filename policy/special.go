@@ -39,6 +39,8 @@ func specialOf(base string) handler {
 		return (*walker).ssh
 	case "avfs":
 		return (*walker).avfs
+	case "tmux", "screen", "zellij", "byobu":
+		return (*walker).multiplexer
 	}
 	if _, ok := shells[base]; ok {
 		return (*walker).shell
@@ -226,8 +228,10 @@ func (w *walker) sed(it *item, in input) {
 		case s == "-f" || s == "--file":
 			given = true
 			i++
-		case strings.HasPrefix(s, "--file="):
+			w.scriptFile(it)
+		case strings.HasPrefix(s, "--file="), strings.HasPrefix(s, "-f"):
 			given = true
+			w.scriptFile(it)
 		case len(s) > 2 && s[0] == '-' && s[1] != '-' && strings.HasSuffix(s, "e") && strings.Trim(s[1:], "nrEsuze") == "":
 			given = true
 			if i++; i < len(it.args) {
@@ -243,31 +247,61 @@ func (w *walker) sed(it *item, in input) {
 	}
 }
 
+// scriptFile notes that a program of the text tools comes from a file, which can make
+// them write files and run others.
+func (w *walker) scriptFile(it *item) {
+	w.a.floor(AllowWithCheckpoint, "script-file", joinVia(w.via, it.base), it.display(), "the script in a file can do anything")
+}
+
 // awk judges the program text of awk.
 func (w *walker) awk(it *item, in input) {
 	w.a.add(*it)
 	lang := language{shells: awkShells}
-	for i := 0; i < len(it.args); i++ {
-		t := it.args[i]
-		s := t.certain()
-		switch {
-		case s == "-v" || s == "-F" || s == "-i" || s == "-l":
-			i++
-		case s == "-f" || s == "--file":
-			if i+1 < len(it.args) && (it.args[i+1].text == "-" || strings.HasPrefix(it.args[i+1].certain(), "/dev/")) {
+	vars := map[string]string{}
+	given := false
+	it.eachOption(pathModel{}, func(name string, value token, has bool) {
+		switch name {
+		case "-v", "--assign":
+			if n, v, ok := value.splitAssign(); ok && v.known() {
+				vars[n] = v.text
+			}
+		case "-f", "--file":
+			given = true
+			if value.text == "-" || strings.HasPrefix(value.certain(), "/dev/") {
 				w.a.opaque(w.via, it.display(), "awk reads its program from an input")
 			}
-			return
-		case s == "-e" || s == "--source":
-			if i++; i < len(it.args) {
-				w.languageCode(it, lang, it.args[i])
+			w.scriptFile(it)
+		case "-e", "--source":
+			given = true
+			w.awkProgram(it, lang, value, vars)
+		case "-i", "--include":
+			if value.text != "inplace" {
+				w.scriptFile(it)
 			}
-		case len(s) > 1 && s[0] == '-' && s != "--":
-		case s == "--":
-		default:
-			w.languageCode(it, lang, t)
-			return
+		case "-l", "--load":
+			w.a.floor(RequireApproval, "awk-library", w.via, it.display(), "awk is told to load a library")
 		}
+	})
+	if ops := it.operandTokens(); !given && len(ops) > 0 {
+		w.awkProgram(it, lang, ops[0], vars)
+	}
+}
+
+// awkTarget finds what an awk program prints into where that is no literal.
+var awkTarget = compiled(`\bprintf?\b[^;}\n"(]*>+\s*([A-Za-z_$(]\w*)`)
+
+// awkProgram judges the text of a program whose variables may have been set.
+func (w *walker) awkProgram(it *item, lang language, code token, vars map[string]string) {
+	w.languageCode(it, lang, code)
+	if !strings.Contains(code.text, ">") {
+		return
+	}
+	for _, m := range awkTarget().FindAllStringSubmatch(code.text, maxScans) {
+		if v, ok := vars[m[1]]; ok {
+			w.write(literal(v), ">")
+			continue
+		}
+		w.a.floor(AllowWithCheckpoint, "awk-writes", joinVia(w.via, it.base), code.text, "it may write a file whose name is only known at run time")
 	}
 }
 
@@ -317,6 +351,59 @@ func (w *walker) avfs(it *item, in input) {
 	}
 	if len(ops) > skip {
 		w.run(ops[skip:], via, in)
+	}
+}
+
+// multiplexer judges the programs that keep commands running behind a terminal of
+// their own: whatever runs there outlives the command, and nobody judges it.
+func (w *walker) multiplexer(it *item, in input) {
+	w.a.add(*it)
+	ops := it.operandTokens()
+	if onlyInforms(it) || hasWord(it.args, "-ls") || hasWord(it.args, "-list") || len(ops) > 0 && slices.Contains([]string{"ls", "list-sessions", "list-windows", "list-panes", "capture-pane", "has-session", "info"}, ops[0].text) {
+		return
+	}
+	w.a.floor(RequireApproval, "multiplexer", w.via, it.display(), "it runs commands that nobody judges and that outlive this one")
+	for i := range ops[:min(len(ops), 4)] {
+		n := *w
+		n.soft, n.known = true, true
+		n.run(ops[i:], it.base, input{})
+		w.softCode(it.base, ops[i].text)
+	}
+}
+
+// codeOptions lists options whose value a program runs.
+var codeOptions = map[string][]string{
+	"go": {"-exec", "-toolexec", "-vettool"}, "sort": {"--compress-program"}, "split": {"--filter"}, "rg": {"--pre", "--hostname-bin"},
+	"gcc": {"-wrapper"}, "cc": {"-wrapper"}, "g++": {"-wrapper"}, "c++": {"-wrapper"}, "clang": {"-wrapper"},
+	"tcpdump": {"-z"}, "fzf": {"--preview", "--with-shell"}, "bat": {"--pager"}, "delta": {"--pager"}, "ag": {"--pager"},
+}
+
+// optionCode judges what options make a program run.
+func (w *walker) optionCode(it *item) {
+	options := codeOptions[it.base]
+	if options == nil {
+		return
+	}
+	for i, t := range it.args {
+		name, value, ok := t.splitAssign()
+		if !ok {
+			name = t.certain()
+			if i+1 < len(it.args) {
+				value = it.args[i+1]
+			}
+		}
+		if strings.HasPrefix(name, "--") && it.base == "go" {
+			name = name[1:]
+		}
+		if !slices.ContainsFunc(options, func(o string) bool {
+			return o == name || len(name) > 5 && strings.HasPrefix(o, "--") && strings.HasPrefix(o, name)
+		}) {
+			continue
+		}
+		if value.known() && name == "-wrapper" {
+			value = literal(strings.ReplaceAll(value.text, ",", " "))
+		}
+		w.code(value, it.base+" "+name, nil, true)
 	}
 }
 

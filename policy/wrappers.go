@@ -10,6 +10,7 @@ type wrapper struct {
 	short   string   // letters of short options that take a value
 	long    []string // long options that take a value in the next word
 	code    []string // options whose value is shell code
+	dir     []string // options whose value is the directory that the command runs in
 	nothing []string // options with which no other program is run
 	skip    int      // operands in front of the command
 	assigns bool     // name=value words may stand in front of the command
@@ -21,7 +22,7 @@ type wrapper struct {
 // wrappers lists the programs that run the command which follows on their own
 // command line.
 var wrappers = map[string]wrapper{
-	"env":               {short: "uC", long: []string{"--unset", "--chdir", "--block-signal", "--default-signal", "--ignore-signal"}, code: []string{"-S", "--split-string"}, assigns: true, mere: true},
+	"env":               {short: "uC", long: []string{"--unset", "--chdir", "--block-signal", "--default-signal", "--ignore-signal"}, code: []string{"-S", "--split-string"}, dir: []string{"-C", "--chdir"}, assigns: true, mere: true},
 	"nice":              {short: "n", long: []string{"--adjustment"}, mere: true},
 	"nohup":             {mere: true},
 	"setsid":            {mere: true},
@@ -60,10 +61,10 @@ var wrappers = map[string]wrapper{
 	"ts":                {mere: false},
 	"flock":             {short: "wE", long: []string{"--wait", "--timeout", "--conflict-exit-code"}, code: []string{"-c", "--command"}, skip: 1, mere: true},
 	"script":            {short: "EIOBTmo", code: []string{"-c", "--command"}, skip: 1, mere: true},
-	"sudo":              {short: "ugpCDhRrtTU", long: []string{"--user", "--group", "--prompt", "--chdir", "--host", "--role", "--type", "--chroot", "--close-from", "--other-user", "--command-timeout"}, assigns: true},
+	"sudo":              {short: "ugpCDhRrtTU", long: []string{"--user", "--group", "--prompt", "--chdir", "--host", "--role", "--type", "--chroot", "--close-from", "--other-user", "--command-timeout"}, dir: []string{"-D", "--chdir"}, assigns: true},
 	"doas":              {short: "uC", assigns: true},
 	"pkexec":            {long: []string{"--user"}},
-	"run0":              {short: "uDg", long: []string{"--user", "--chdir", "--unit", "--property"}, assigns: true},
+	"run0":              {short: "uDg", long: []string{"--user", "--chdir", "--unit", "--property"}, dir: []string{"-D", "--chdir"}, assigns: true},
 	"su":                {short: "sgGw", long: []string{"--shell", "--group", "--supp-group"}, code: []string{"-c", "--command"}, skip: 1},
 	"runuser":           {short: "ugGs", long: []string{"--user", "--group", "--shell"}, code: []string{"-c", "--command"}},
 	"gosu":              {skip: 1},
@@ -71,7 +72,7 @@ var wrappers = map[string]wrapper{
 	"setpriv":           {long: []string{"--reuid", "--regid", "--groups", "--inh-caps", "--bounding-set", "--ambient-caps"}},
 	"capsh":             {},
 	"chroot":            {long: []string{"--userspec", "--groups"}, skip: 1},
-	"unshare":           {short: "SGRw", long: []string{"--setuid", "--setgid", "--root", "--wd", "--propagation"}},
+	"unshare":           {short: "SGRw", long: []string{"--setuid", "--setgid", "--root", "--wd", "--propagation"}, dir: []string{"-w", "--wd"}},
 	"nsenter":           {short: "tSG", long: []string{"--target", "--setuid", "--setgid"}},
 	"systemd-run":       {short: "HMpuEtd", long: []string{"--unit", "--property", "--setenv", "--slice", "--uid", "--gid"}},
 	"bwrap":             {},
@@ -92,6 +93,17 @@ var wrappers = map[string]wrapper{
 	"dotenv":            {short: "fe", mere: true},
 	"direnv":            {skip: 2},
 	"xdg-terminal-exec": {},
+	"proot":             {short: "rRSbmqwkiv", dir: []string{"-w"}},
+	"sg":                {skip: 1, code: []string{"-c", "--command"}},
+}
+
+// wrapperOf returns how a program that runs another one reads its arguments.
+func wrapperOf(base string) (wrapper, bool) {
+	if strings.HasPrefix(base, "ld-linux") || strings.HasPrefix(base, "ld-musl") || base == "ld.so" { // the loader of programs
+		return wrapper{long: []string{"--library-path", "--inhibit-rpath", "--audit", "--preload", "--argv0", "--glibc-hwcaps-prepend"}, mere: true}, true
+	}
+	spec, ok := wrappers[base]
+	return spec, ok
 }
 
 // runners lists subcommands that run the program which follows: package managers
@@ -107,10 +119,18 @@ func (w *walker) wrapper(it *item, spec wrapper, in input) {
 	if spec.mere {
 		it.kind = kindWrapper
 	}
-	at, others, found := w.wrapperOptions(it, spec)
-	rest := it.args[min(at, len(it.args)):]
+	o := w.wrapperOptions(it, spec)
+	n := *w
+	if o.dir != nil {
+		n.st = w.st.clone()
+		n.changeDir([]token{*o.dir})
+	}
+	for _, code := range o.code {
+		n.code(code, it.base, nil, true)
+	}
+	rest := it.args[min(o.at, len(it.args)):]
 	switch {
-	case found:
+	case len(o.code) > 0 || o.nothing:
 		w.a.add(*it)
 		return
 	case len(rest) == 0:
@@ -123,26 +143,32 @@ func (w *walker) wrapper(it *item, spec wrapper, in input) {
 		return
 	}
 	w.a.add(*it)
-	n := *w
 	n.soft = spec.soft
 	if spec.join {
 		n.joined(rest, it.base)
 	} else {
 		n.run(rest, it.base, in)
 	}
-	for _, o := range others {
+	for _, at := range o.others {
 		// The word may be the value of an option that is not known.
-		if o < len(it.args) {
+		if at < len(it.args) {
 			n.soft = true
-			n.run(it.args[o:], it.base, in)
+			n.run(it.args[at:], it.base, in)
 		}
 	}
 }
 
-// wrapperOptions steps over a wrapper's own arguments. It returns where the command
-// begins, other places where it may begin, and whether the arguments already told
-// all (shell code in an option, or nothing to run).
-func (w *walker) wrapperOptions(it *item, spec wrapper) (at int, others []int, found bool) {
+// wrapperCall is what a wrapper's own arguments say.
+type wrapperCall struct {
+	at      int     // where the command begins
+	others  []int   // other places where it may begin
+	code    []token // shell code in options, which is run instead
+	dir     *token  // the directory that the command runs in
+	nothing bool    // no other program is run
+}
+
+// wrapperOptions steps over a wrapper's own arguments.
+func (w *walker) wrapperOptions(it *item, spec wrapper) (o wrapperCall) {
 	args, skip := it.args, spec.skip
 	i := 0
 	for i < len(args) {
@@ -154,21 +180,24 @@ func (w *walker) wrapperOptions(it *item, spec wrapper) (at int, others []int, f
 			if spec.assigns {
 				i = w.stepAssigns(args, i)
 			}
-			return i + skip, others, found
+			o.at = i + skip
+			return o
 		case t.known() && s == "-" && spec.assigns:
 			i++ // env's old spelling of -i
 		case len(s) > 1 && s[0] == '-':
 			name, value, next := w.wrapperOption(args, i, spec)
-			if slices.Contains(spec.code, name) {
-				w.code(value, it.base, nil, true)
-				found = true
-			}
-			if slices.Contains(spec.nothing, name) {
+			switch {
+			case slices.Contains(spec.code, name):
+				o.code = append(o.code, value)
+			case slices.Contains(spec.dir, name):
+				o.dir = &value
+			case slices.Contains(spec.nothing, name):
 				it.kind = kindNeutral
-				return len(args), nil, true
+				o.at, o.nothing, o.others = len(args), true, nil
+				return o
 			}
-			if next == i+1 && strings.HasPrefix(s, "--") && !strings.Contains(s, "=") && len(others) < 4 {
-				others = append(others, i+2+skip)
+			if next == i+1 && strings.HasPrefix(s, "--") && !strings.Contains(s, "=") && len(o.others) < 4 {
+				o.others = append(o.others, i+2+skip)
 			}
 			i = next
 		case spec.assigns && isAssignment(t):
@@ -177,10 +206,12 @@ func (w *walker) wrapperOptions(it *item, spec wrapper) (at int, others []int, f
 			skip--
 			i++
 		default:
-			return i, others, found
+			o.at = i
+			return o
 		}
 	}
-	return i, others, found
+	o.at = i
+	return o
 }
 
 // wrapperOption reads the option at args[i]: its name, its value where it takes
@@ -194,10 +225,10 @@ func (w *walker) wrapperOption(args []token, i int, spec wrapper) (name string, 
 	}
 	if strings.HasPrefix(s, "--") {
 		if n, v, ok := t.splitAssign(); ok {
-			return n, v, i + 1
+			return spec.fullName(n), v, i + 1
 		}
-		if slices.Contains(spec.long, s) || slices.Contains(spec.code, s) {
-			return s, following, i + 2
+		if full := spec.fullName(s); slices.Contains(spec.long, full) || slices.Contains(spec.code, full) || slices.Contains(spec.dir, full) {
+			return full, following, i + 2
 		}
 		return s, token{}, i + 1
 	}
@@ -214,6 +245,21 @@ func (w *walker) wrapperOption(args []token, i int, spec wrapper) (name string, 
 		}
 	}
 	return s, token{}, i + 1
+}
+
+// fullName completes the abbreviated name of a long option.
+func (spec wrapper) fullName(name string) string {
+	if len(name) < 4 {
+		return name
+	}
+	for _, list := range [][]string{spec.code, spec.dir, spec.long} {
+		for _, o := range list {
+			if strings.HasPrefix(o, name) {
+				return o
+			}
+		}
+	}
+	return name
 }
 
 func isAssignment(t token) bool {
@@ -316,7 +362,20 @@ func (w *walker) xargs(it *item, in input) {
 	if len(rest) == 0 {
 		rest = []token{literal("echo")}
 	}
-	w.run(withInput(rest, repl), it.base, input{kind: inputFile})
+	words := withInput(rest, repl)
+	switch {
+	case in.kind == inputPipe && in.found != nil:
+		for i, t := range words {
+			if t.operand || t.repl != "" && t.text == repl {
+				words[i] = *in.found
+			}
+		}
+	case in.kind == inputPipe && repl == "":
+		for f := range strings.FieldsSeq(in.text) {
+			words = append(words, literal(strings.Trim(f, `"'`)))
+		}
+	}
+	w.run(words, it.base, input{kind: inputFile})
 }
 
 // withInput marks where words from elsewhere come in: in place of repl, or at the
