@@ -97,6 +97,8 @@ func TestGoldenRecords(t *testing.T) {
 			`{"vault_id":1,"id":"x","command":["ls"],"at":"2024-02-29T01:02:03.000000004Z","before":"aa0000000000000000000000000000bb:ff","owner":7,"audit":{"seq":0,"at":"0001-01-01T00:00:00Z","kind":"exec","vault":"v","action":"","rule":"","status":"","duration_ms":0,"uid":0},"sum":"d256d34f"}`},
 		{tableOutputs, outputKey(1, 2), outputRecord{VaultID: 1, ID: "x", At: at, Root: root, Streams: []StreamOutput{{Name: "stdout", Bytes: 3, Kept: 2}}, Ended: true, Cut: "c"},
 			`{"vault_id":1,"id":"x","at":"2024-02-29T01:02:03.000000004Z","root":"aa0000000000000000000000000000bb:ff","streams":[{"name":"stdout","bytes":3,"kept":2}],"ended":true,"cut":"c","sum":"42cc1c72"}`},
+		{tableOutputs, outputKey(1, 3), outputRecord{VaultID: 1, ID: "y", At: at, Streams: []StreamOutput{{Name: "stdout", Bytes: 2, Kept: 2}}, Tails: [][]byte{[]byte("ab")}},
+			`{"vault_id":1,"id":"y","at":"2024-02-29T01:02:03.000000004Z","root":"","streams":[{"name":"stdout","bytes":2,"kept":2}],"tails":["YWI="],"ended":false,"sum":"ef3b9034"}`},
 		{tableMeta, metaAudit, auditHead{AuditHead{Seq: 1, Hash: "ab"}, "p"}, `{"seq":1,"hash":"ab","policy":"p","sum":"c18ccd34"}`},
 	} {
 		got, err := sealJSON(g.table, g.key, g.value)

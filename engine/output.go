@@ -16,21 +16,20 @@ import (
 // MaxOutput is how much of each stream of a command is kept, in bytes.
 const MaxOutput = 64 << 20
 
-// Bounds of what an Output holds in memory: so much, or for so long. A flush stores the
-// last chunk of each stream anew, so where it finds little that is new the next one
-// waits twice as long, up to outputFlushLate.
+// Bounds of what an Output holds in memory: so much, or for so long. To put it into
+// chunks stores the last chunk of each stream anew, so what is little goes into the
+// record first.
 const (
 	outputFlushBytes  = 2 << 20
-	outputFlushAge    = 2 * time.Second
-	outputFlushLate   = 30 * time.Second
-	outputFlushLittle = 64 << 10
+	outputFlushAge    = time.Second
+	outputFlushLittle = 16 << 10
 )
 
 // Output keeps what a command prints, from its beginning, while it runs. What is
-// written is stored with the first Write after some seconds, half a minute where it is
-// little, or at some MiB, so that little is lost when the process dies. It never holds a command up or fails it: what cannot be
-// kept is counted, and the record says why. It may be used by any number of
-// goroutines.
+// written is stored a second later, or at some MiB, so that little is lost when the
+// process dies; without commits in the background by the first Write after that. It
+// never holds a command up or fails it: what cannot be kept is counted, and the record
+// says why. It may be used by any number of goroutines.
 type Output struct {
 	v   *Vault
 	seq uint64
@@ -40,29 +39,43 @@ type Output struct {
 	streams []*outputStream // as in rec.Streams
 	fresh   bool            // something is pending that no flush has taken
 	flushed time.Time
-	pause   time.Duration // between flushes
-	broken  bool          // the store has refused to keep more
-	over    bool          // the command has ended
+	timer   *time.Timer // of the next flush; nil where none is due
+	broken  bool        // the store has refused to keep more
+	over    bool        // the command has ended
 }
 
 // outputRecord is the row of an Output. Root has the name that it has in a
 // checkpoint, by which the roots of all rows are found. Its tree has the chunks of
-// the stream i under inode i+1, and nothing else.
+// the stream i under inode i+1, and nothing else. What follows them is in Tails, by
+// stream.
 type outputRecord struct {
 	VaultID uint64         `json:"vault_id"`
 	ID      string         `json:"id"` // of the exec
 	At      time.Time      `json:"at"` // when the command began
 	Root    Root           `json:"root"`
 	Streams []StreamOutput `json:"streams"`
+	Tails   [][]byte       `json:"tails,omitempty"`
 	Ended   bool           `json:"ended"`
 	Cut     string         `json:"cut,omitempty"`
 }
 
-// nothing reports whether the command has printed nothing that is kept. Then there is no
-// tree.
+// nothing reports whether nothing that the command has printed is in chunks. Then there
+// is no tree.
 func (r *outputRecord) nothing() bool {
-	kept := func(s StreamOutput) bool { return s.Kept != 0 }
-	return r.Root.IsZero() && !slices.ContainsFunc(r.Streams, kept)
+	for i := range r.Streams {
+		if r.Streams[i].Kept != int64(len(r.tail(i))) {
+			return false
+		}
+	}
+	return r.Root.IsZero()
+}
+
+// tail is what of a stream follows its chunks.
+func (r *outputRecord) tail(stream int) []byte {
+	if stream >= len(r.Tails) {
+		return nil
+	}
+	return r.Tails[stream]
 }
 
 // StreamOutput says what is kept of one stream. What is kept is its beginning.
@@ -77,13 +90,18 @@ type StreamOutput struct {
 type outputStream struct {
 	next    int64
 	pending []byte
-	stored  int64 // bytes in the store
+	stored  int64 // bytes in chunks in the store
+}
+
+// fresh is what of a stream is in no chunk in the store.
+func (s *outputStream) fresh() []byte {
+	return s.pending[min(s.stored-s.next*ChunkSize, int64(len(s.pending))):]
 }
 
 // newOutput is an output without a row; the first flush or the end makes one.
 func (v *Vault) newOutput(exec string) *Output {
 	now := v.s.opts.Clock().UTC()
-	return &Output{v: v, seq: v.s.lastOutput.Add(1), flushed: now, pause: outputFlushAge,
+	return &Output{v: v, seq: v.s.lastOutput.Add(1), flushed: now,
 		rec: outputRecord{VaultID: v.id, ID: exec, At: now, Streams: []StreamOutput{}}}
 }
 
@@ -113,19 +131,23 @@ func (o *Output) Write(ctx context.Context, stream string, p []byte) {
 	have.Kept += int64(len(p))
 	o.streams[i].pending = append(o.streams[i].pending, p...)
 	o.fresh = true
-	held, fresh := 0, int64(0)
-	for i, s := range o.streams {
+	held := 0
+	for _, s := range o.streams {
 		held += len(s.pending)
-		fresh += o.rec.Streams[i].Kept - s.stored
 	}
-	if held < outputFlushBytes && o.v.s.opts.Clock().Sub(o.flushed) < o.pause {
+	if held < outputFlushBytes && o.v.s.opts.Clock().Sub(o.flushed) < outputFlushAge {
+		o.arm()
 		return
 	}
-	o.pause = min(2*o.pause, outputFlushLate)
-	if fresh >= outputFlushLittle {
-		o.pause = outputFlushAge
-	}
 	o.flush(ctx)
+}
+
+// arm has what is pending stored in a second, unless something does it earlier. The
+// caller holds mu.
+func (o *Output) arm() {
+	if o.timer == nil && o.v.s.opts.CommitInterval > 0 {
+		o.timer = time.AfterFunc(outputFlushAge, func() { o.Flush(context.Background()) })
+	}
 }
 
 // Count adds n bytes that the command has printed to a stream behind MaxOutput, and
@@ -169,10 +191,28 @@ func (o *Output) Flush(ctx context.Context) {
 	}
 }
 
-// flush puts what is pending into the store, with the record. Where that fails
-// nothing more is kept, and what was pending is not.
+// flush puts what is pending into the store: into the record if it is little, or else
+// into chunks. The caller holds mu.
 func (o *Output) flush(ctx context.Context) {
-	err := o.store(context.WithoutCancel(ctx))
+	fresh := 0
+	for _, s := range o.streams {
+		fresh += len(s.fresh())
+	}
+	if fresh < outputFlushLittle {
+		o.put(ctx, o.storeTails)
+	} else {
+		o.put(ctx, o.store)
+	}
+}
+
+// put stores what is pending. Where that fails nothing more is kept, and what was
+// pending is not.
+func (o *Output) put(ctx context.Context, store func(context.Context) error) {
+	if o.timer != nil {
+		o.timer.Stop()
+		o.timer = nil
+	}
+	err := store(context.WithoutCancel(ctx))
 	o.fresh, o.flushed = false, o.v.s.opts.Clock()
 	if err == nil {
 		return
@@ -180,9 +220,32 @@ func (o *Output) flush(ctx context.Context) {
 	o.broken = true
 	o.cut("the store did not take more: " + string(KindOf(err)))
 	for i, s := range o.streams {
-		o.rec.Streams[i].Kept = s.stored
+		o.rec.Streams[i].Kept = s.stored + int64(len(o.rec.tail(i)))
 		s.pending = nil
 	}
+}
+
+// storeTails writes the record with what is in no chunk.
+func (o *Output) storeTails(ctx context.Context) error {
+	s := o.v.s
+	if err := s.space.check(s.dirty.Load()); err != nil {
+		return err
+	}
+	rec := o.rec
+	rec.Tails = nil
+	for _, st := range o.streams {
+		rec.Tails = append(rec.Tails, bytes.Clone(st.fresh()))
+	}
+	err := s.kv.Update(ctx, kv.Relaxed, func(tx kv.Writer) error {
+		if err := putJSON(tx, tableOutputs, o.key(), rec); err != nil {
+			return err
+		}
+		return s.putCounters(tx)
+	})
+	if err == nil {
+		o.rec = rec
+	}
+	return err
 }
 
 // store writes the pending chunks, the tree with them, and the record, in one
@@ -218,7 +281,7 @@ func (o *Output) store(ctx context.Context) error {
 		return err
 	}
 	rec := o.rec
-	rec.Root = Root{root}
+	rec.Root, rec.Tails = Root{root}, nil
 	err = s.kv.Update(ctx, kv.Relaxed, func(tx kv.Writer) error {
 		if err := s.chunks.write(tx, group); err != nil {
 			return err
@@ -249,8 +312,8 @@ func (o *Output) store(ctx context.Context) error {
 func (o *Output) finish(ctx context.Context) (put func(tx kv.Writer) error) {
 	o.mu.Lock()
 	defer o.mu.Unlock()
-	if o.fresh {
-		o.flush(ctx)
+	if o.fresh || len(o.rec.Tails) > 0 && !o.broken {
+		o.put(ctx, o.store)
 	}
 	o.over = true
 	rec := o.rec

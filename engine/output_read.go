@@ -38,8 +38,9 @@ func (i *OutputInfo) Stream(name string) StreamOutput {
 // KeptOutput is the output of a command, for reading. Close it.
 type KeptOutput struct {
 	OutputInfo
-	s    *Store
-	root Root
+	s     *Store
+	root  Root
+	tails [][]byte // what follows the chunks of each stream
 }
 
 // Output finds what is kept of the output of an exec, in any vault of the store. An
@@ -68,7 +69,7 @@ func (s *Store) Output(ctx context.Context, vault, exec string) (*KeptOutput, er
 			if !ok || exec != "" && rec.ID != exec {
 				return nil
 			}
-			found = &KeptOutput{OutputInfo: rec.info(name), s: s, root: rec.Root}
+			found = &KeptOutput{OutputInfo: rec.info(name), s: s, root: rec.Root, tails: rec.Tails}
 			return kv.Stop
 		})
 	})
@@ -99,12 +100,23 @@ func (k *KeptOutput) Close() { k.s.unpin(k.root) }
 
 // WriteTo writes the bytes from up to, and without, to of what is kept of a stream.
 func (k *KeptOutput) WriteTo(ctx context.Context, w io.Writer, stream string, from, to int64) error {
-	const op = "read output"
 	i := slices.IndexFunc(k.Streams, func(s StreamOutput) bool { return s.Name == stream })
 	if i < 0 {
 		return nil
 	}
 	to = min(to, k.Streams[i].Kept)
+	tail := (&outputRecord{Tails: k.tails}).tail(i)
+	chunked := k.Streams[i].Kept - int64(len(tail))
+	if err := k.writeChunks(ctx, w, i, from, min(to, chunked)); err != nil || to <= max(from, chunked) {
+		return err
+	}
+	_, err := w.Write(tail[max(from, chunked)-chunked : to-chunked])
+	return err
+}
+
+// writeChunks writes the bytes of a stream that are in chunks.
+func (k *KeptOutput) writeChunks(ctx context.Context, w io.Writer, i int, from, to int64) error {
+	const op = "read output"
 	tree := view{src: k.s.nodes, root: k.root.ref}
 	for from < to {
 		index := from / ChunkSize

@@ -176,14 +176,57 @@ func TestOutputSurvivesDeath(t *testing.T) {
 	closeStore(t, st)
 }
 
+// TestOutputIsStoredSoon holds that what a command prints is stored although it prints
+// nothing more, so that the death of the process takes little of it.
+func TestOutputIsStoredSoon(t *testing.T) {
+	ctx := t.Context()
+	db := newMem(t)
+	st, err := engine.Create(ctx, db, &engine.Options{CommitInterval: time.Hour})
+	if err != nil {
+		t.Fatal(err)
+	}
+	v, err := st.CreateVault(ctx, "main")
+	if err != nil {
+		t.Fatal(err)
+	}
+	u := beginExec(t, v, "x", true)
+	u.Output().Write(ctx, "stdout", []byte("said"))
+	u.Output().Write(ctx, "stderr", []byte(" once"))
+	deadline := time.Now().Add(10 * time.Second)
+	for {
+		died, err := engine.Open(ctx, db.Clone(memkv.ProcessDeath, 0), quietOptions())
+		if err != nil {
+			t.Fatal(err)
+		}
+		endExec(t, died.Unfinished()[0])
+		k, err := died.Output(ctx, "main", "x")
+		if err == nil {
+			k.Close()
+			if got := printed(t, died, "x", "stdout", 1, 9) + printed(t, died, "x", "stderr", 0, 9); got != "aid once" {
+				t.Errorf("kept is %q", got)
+			}
+		}
+		closeStore(t, died)
+		if err == nil {
+			break
+		}
+		if time.Now().After(deadline) {
+			t.Fatalf("nothing is stored: %v", err)
+		}
+		time.Sleep(50 * time.Millisecond)
+	}
+	endExec(t, u)
+	closeStore(t, st)
+}
+
 // TestOutputThatGrowsSlowly holds that a command that prints little for long leaves few
-// chunks behind, and that of one that prints much all is stored but the last seconds.
+// chunks behind, and that of any all is stored but the last seconds.
 func TestOutputThatGrowsSlowly(t *testing.T) {
 	ctx := t.Context()
 	for _, c := range []struct {
 		bytes, chunks int   // that it prints each second, that it may leave
 		late          int64 // bytes that need not be stored
-	}{{100, 30, 31 * 100}, {64 << 10, 600, 3 * 64 << 10}} {
+	}{{100, 8, 2 * 100}, {64 << 10, 600, 2 * 64 << 10}} {
 		now := time.Unix(1_700_000_000, 0)
 		opts := quietOptions()
 		opts.Clock = func() time.Time { return now }
