@@ -6,6 +6,7 @@ import (
 	"errors"
 	"fmt"
 	"io"
+	"math/rand/v2"
 	"os"
 	"os/exec"
 	"path/filepath"
@@ -96,6 +97,9 @@ func setup(env *testscript.Env) error {
 	env.Setenv("AVFS_HOME", home)
 	env.Setenv("HOME", env.WorkDir)
 	env.Setenv("GIT_CONFIG_NOSYSTEM", "1")
+	// The beginning of a number of seconds that no other script sleeps, by which it knows
+	// its processes among those of the machine.
+	env.Setenv("NAP", strconv.Itoa(1e8+rand.IntN(9e8)))
 	faults := env.WorkDir + ".schema-faults" // beside what the script sees
 	env.Setenv(schemaFaultsVar, faults)
 	env.Defer(func() {
