@@ -233,6 +233,7 @@ func lookOps() map[string]handler {
 	add(all, OpFind)
 	add(all, OpUsage)
 	add(all, OpGrepFiles)
+	add(all, OpSearch)
 	add(all, OpTag)
 	add(all, OpUntag)
 	add(all, OpTagged)

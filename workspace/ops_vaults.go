@@ -437,5 +437,5 @@ func (w *Workspace) removeStore(ctx context.Context, store string) error {
 	if err = errors.Join(err, o.release()); err != nil || len(infos) > 0 {
 		return err
 	}
-	return os.RemoveAll(store)
+	return errors.Join(removeIndex(store), os.RemoveAll(store))
 }

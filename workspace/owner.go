@@ -29,6 +29,8 @@ type Owner struct {
 
 	forking sync.Mutex // held while a fork is made
 
+	searching *searchIndex // of the store
+
 	changed chan struct{} // gets a value when idleIn may say something else
 
 	mu       sync.Mutex // guards what follows
@@ -134,7 +136,7 @@ func (w *Workspace) open(path string) (*Owner, error) {
 	}
 	o := &Owner{
 		w: w, path: path, driver: driver, store: store, refs: 1,
-		changed: make(chan struct{}, 1), mounts: map[string]*mount{}, turns: map[string]*turn{},
+		searching: newSearchIndex(), changed: make(chan struct{}, 1), mounts: map[string]*mount{}, turns: map[string]*turn{},
 		execs: map[string]RunningExec{}, services: map[string]*service{}, printing: map[string]*engine.Output{}, asking: map[string]chan struct{}{}, since: time.Now(),
 	}
 	w.owners[path] = o
@@ -204,7 +206,7 @@ func (o *Owner) release() error {
 		return nil
 	}
 	delete(o.w.owners, o.path)
-	return errors.Join(o.unmountAll(context.Background()), settleAll(context.Background(), o.store), o.store.Close())
+	return errors.Join(o.searching.close(), o.unmountAll(context.Background()), settleAll(context.Background(), o.store), o.store.Close())
 }
 
 // settleAll gives what changed in the vaults of a store without an event an event: when

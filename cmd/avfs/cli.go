@@ -47,6 +47,7 @@ func commands() []commandDef {
 		{"tree", "", groupFiles, "List a directory with everything below it.", func() any { return &treeCmd{} }},
 		{"find", "", groupFiles, "Find paths by name, type, size, time and tag.", func() any { return &findCmd{} }},
 		{"grep", "", groupFiles, "Search the content of files.", func() any { return &grepCmd{} }},
+		{"search", "", groupFiles, "Find the files that match a query best, with the help of an index.", func() any { return &searchCmd{} }},
 		{"du", "", groupFiles, "Add up what directories hold, as a quota counts it.", func() any { return &duCmd{} }},
 		{"tag", "", groupFiles, "Give paths a tag, and list what has one.", func() any { return &tagCmd{} }},
 		{"untag", "", groupFiles, "Take a tag away from paths.", func() any { return &untagCmd{} }},

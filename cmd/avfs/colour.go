@@ -23,6 +23,7 @@ const (
 	colourProgram = "32"
 	colourPath    = "35"
 	colourNumber  = "32"
+	colourMatch   = "1;31"
 )
 
 func (p paint) as(colour, text string) string {

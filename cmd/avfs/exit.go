@@ -35,7 +35,7 @@ var exitTable = [...]struct {
 	text string
 }{
 	{"0", "done"},
-	{"1", "failed, or grep found nothing"},
+	{"1", "failed, or grep or search found nothing"},
 	{"2", "wrong usage"},
 	{"3", "not found: vault, checkpoint, event, path, mount, text to edit"},
 	{"4", "conflict: exists already, busy, drift, a merge's conflicts, not empty"},

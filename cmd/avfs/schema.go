@@ -71,6 +71,7 @@ func leaves() []leaf {
 		prints[[]workspace.Entry]("tree", "avfs tree -L 2 src"),
 		prints[[]workspace.Entry]("find", "avfs find src -name '*.go' -size +10k -mtime -7"),
 		printsEither[[]workspace.GrepMatch, []workspace.GrepFile]("grep", "avfs grep -i --glob '*.go' -C 2 'func Test' src"),
+		prints[workspace.SearchResult]("search", "avfs search 'http \"read body\" retry*' src --glob '*.go'"),
 		prints[[]workspace.PathUsage]("du", "avfs du -d 1"),
 		or[[]tagCount](printsEither[workspace.PathsResult, []workspace.TaggedPath]("tag", "avfs tag reviewed src/main.go")),
 		prints[workspace.PathsResult]("untag", "avfs untag reviewed src/main.go"),

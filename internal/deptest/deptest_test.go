@@ -53,6 +53,8 @@ var rules = []rule{
 		reason: "a mount binding translates between the kernel and the engine and knows nothing else"},
 	{pkgs: []string{"transfer"}, forbid: ours, allow: []string{"./transfer", "./engine"},
 		reason: "moving trees needs the engine and the host, not who asked for it"},
+	{pkgs: []string{"search"}, forbid: ours, allow: []string{"./search", "./engine"},
+		reason: "an index is kept by any database and knows states, not who asks"},
 	{pkgs: []string{"patch"}, forbid: ours, allow: []string{"./patch", "./engine"},
 		reason: "writing a difference as text needs the states and nothing else"},
 	{pkgs: []string{"proxy/run"}, forbid: ours, allow: []string{"./proxy/run"},
