@@ -10,6 +10,7 @@ require (
 	github.com/hanwen/go-fuse/v2 v2.12.1 // gofusefs: the kernel's FUSE protocol
 	github.com/hashicorp/golang-lru/v2 v2.0.7 // engine: caches nodes and chunks
 	github.com/klauspost/compress v1.20.4 // engine: S2 for chunks; cmd/avfs: compressed archives
+	github.com/modelcontextprotocol/go-sdk v1.8.0 // cmd/avfs: the Model Context Protocol
 	github.com/ncruces/go-sqlite3 v0.37.0 // backends/sqlite: a database
 	github.com/oklog/ulid/v2 v2.1.2 // proxy: ids of executions
 	github.com/rogpeppe/go-internal v1.16.0 // cmd/avfs, in tests: runs the scripts
@@ -34,11 +35,16 @@ require (
 	github.com/ncruces/go-sqlite3-wasm/v6 v6.5.35401 // indirect
 	github.com/ncruces/julianday v1.0.0 // indirect
 	github.com/rivo/uniseg v0.4.7 // indirect
+	github.com/segmentio/asm v1.1.3 // indirect
+	github.com/segmentio/encoding v0.5.4 // indirect
+	github.com/yosida95/uritemplate/v3 v3.0.2 // indirect
 	go.opentelemetry.io/auto/sdk v1.2.1 // indirect
 	go.opentelemetry.io/otel v1.41.0 // indirect
 	go.opentelemetry.io/otel/metric v1.41.0 // indirect
 	go.opentelemetry.io/otel/trace v1.41.0 // indirect
+	golang.org/x/oauth2 v0.35.0 // indirect
 	golang.org/x/sync v0.25.0 // indirect
+	golang.org/x/time v0.15.0 // indirect
 	golang.org/x/tools v0.52.0 // indirect
 	google.golang.org/protobuf v1.36.7 // indirect
 )

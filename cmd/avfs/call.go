@@ -11,6 +11,9 @@ import (
 	"time"
 
 	"github.com/alecthomas/kong"
+
+	"github.com/agentvfs/avfs/proxy"
+	"github.com/agentvfs/avfs/workspace"
 )
 
 // innerCall is one command line for a process that runs many, such as a server.
@@ -18,6 +21,9 @@ type innerCall struct {
 	args           []string  // without the name of the program
 	stdin          io.Reader // nil is empty
 	stdout, stderr io.Writer // nil is nowhere
+
+	events   func(proxy.Event)        // told what happens during an exec; may be nil
+	progress func(workspace.Progress) // told how far an import or an export is; may be nil
 }
 
 // do runs the command line in this process and returns its exit code. Any number may run
@@ -27,6 +33,7 @@ type innerCall struct {
 func (c innerCall) do(ctx context.Context) int {
 	a := &app{
 		started: time.Now(), ctx: ctx, stdin: c.stdin, stdout: c.stdout, stderr: c.stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv, inner: true,
+		events: c.events, watch: c.progress,
 	}
 	if a.stdin == nil {
 		a.stdin = bytes.NewReader(nil)

@@ -77,6 +77,7 @@ func commands() []commandDef {
 		{"mount", "", groupRun, "Make a vault visible as a directory.", func() any { return &mountCmd{} }},
 		{"unmount", "umount", groupRun, "End a mount.", func() any { return &unmountCmd{} }},
 		{"mounts", "", groupRun, "List the mounts.", func() any { return &mountsCmd{} }},
+		{"mcp", "", groupRun, "Offer vaults to agents as tools of the Model Context Protocol.", func() any { return &mcpCmd{} }},
 		{"serve", "", groupRun, "Hold a vault's store open and serve it to other commands.", func() any { return &serveCmd{} }},
 
 		{"audit", "", groupCare, "List every command that was asked for, run or not, and every change of vaults, history and limits.", func() any { return &auditCmds{} }},

@@ -57,6 +57,7 @@ func (c *execCmd) run(a *app) error {
 	}
 	ctx, signals := a.relay()
 	defer signals.close()
+	req.Events = a.events
 	var lines *eventLines
 	if c.Events {
 		a.surviveBrokenPipe()

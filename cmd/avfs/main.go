@@ -10,6 +10,9 @@ import (
 	"io"
 	"os"
 	"time"
+
+	"github.com/agentvfs/avfs/proxy"
+	"github.com/agentvfs/avfs/workspace"
 )
 
 func main() { os.Exit(mainCode()) }
@@ -47,6 +50,9 @@ type app struct {
 	args           []string // as they were given
 	keeper         bool     // this process keeps a service running for another one
 	inner          bool     // this process does other things at the same time: see innerCall
+
+	events func(proxy.Event)        // of an inner run; may be nil
+	watch  func(workspace.Progress) // of an inner run; may be nil
 }
 
 // run parses and executes a command line and returns the exit code.

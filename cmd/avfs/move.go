@@ -121,6 +121,9 @@ func describeTransfer(w io.Writer, verb string, r transfer.Report, took time.Dur
 // progress shows a bar where a person watches standard error; elsewhere it gives
 // nothing to call, which spares the counting. done takes the bar away.
 func (a *app) progress(what string) (fn func(workspace.Progress), done func()) {
+	if a.watch != nil {
+		return a.watch, func() {}
+	}
 	if a.flags.Quiet || !isTerminal(a.stderr) {
 		return nil, func() {}
 	}
