@@ -31,6 +31,7 @@ type EditRequest struct {
 // EditResult says what was replaced.
 type EditResult struct {
 	Path       string `json:"path"`
+	PathB64    string `json:"path_b64,omitempty"` // the exact bytes where Path is not exact or not plain
 	Replaced   int    `json:"replaced"` // occurrences
 	Line       int    `json:"line"`     // of the first of them, counted from 1
 	SizeBefore int64  `json:"size_before"`
@@ -40,12 +41,13 @@ type EditResult struct {
 // OpEdit replaces a text in a file, durably and in one step: what others write at the
 // same time comes before or after it, and nothing is lost.
 var OpEdit = Op[EditRequest, EditResult]{Name: "fs.edit", Run: func(ctx context.Context, o *Owner, req EditRequest, _ Streams) (EditResult, error) {
-	res := EditResult{Path: path.Clean("/" + string(req.Path))}
+	res, clean := EditResult{}, path.Clean("/"+string(req.Path))
+	res.Path, res.PathB64 = exactly(clean)
 	err := checkEdit(req)
 	if err != nil {
 		return res, err
 	}
-	err = o.edit(ctx, req.Vault, []string{"edit", res.Path}, func(v *engine.Vault) error {
+	err = o.edit(ctx, req.Vault, []string{"edit", clean}, func(v *engine.Vault) error {
 		return v.EditFile(ctx, string(req.Path), func(old []byte) ([]byte, error) { return replaceText(old, req, &res) })
 	})
 	return res, err

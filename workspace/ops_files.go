@@ -278,13 +278,15 @@ type WriteRequest struct {
 
 // WriteResult says what was written.
 type WriteResult struct {
-	Path  string `json:"path"`
-	Bytes int64  `json:"bytes"`
+	Path    string `json:"path"`
+	PathB64 string `json:"path_b64,omitempty"` // the exact bytes where Path is not exact or not plain
+	Bytes   int64  `json:"bytes"`
 }
 
 // OpWrite writes the input stream to a file, durably.
 var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: func(ctx context.Context, o *Owner, req WriteRequest, s Streams) (WriteResult, error) {
-	res := WriteResult{Path: path.Clean("/" + string(req.Path))}
+	res := WriteResult{}
+	res.Path, res.PathB64 = exactly(path.Clean("/" + string(req.Path)))
 	err := o.edit(ctx, req.Vault, []string{"write", res.Path}, func(v *engine.Vault) (err error) {
 		if req.Parents {
 			if _, err := v.MkdirAll(ctx, path.Dir(res.Path), 0o755, owner()); err != nil {
@@ -299,19 +301,19 @@ var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: fun
 
 // PathsResult lists the paths that an operation made or removed.
 type PathsResult struct {
-	Paths []string `json:"paths"`
+	Paths []Path `json:"paths"`
 }
 
 // each runs fn for every path, as one edit with the name of verb.
 func each(ctx context.Context, o *Owner, verb string, req PathRequest, fn func(v *engine.Vault, p string) error) (PathsResult, error) {
-	res := PathsResult{Paths: []string{}}
+	res := PathsResult{Paths: []Path{}}
 	paths := texts(req.Paths)
 	err := o.edit(ctx, req.Vault, append([]string{verb}, paths...), func(v *engine.Vault) error {
 		for _, p := range paths {
 			if err := fn(v, p); err != nil {
 				return err
 			}
-			res.Paths = append(res.Paths, path.Clean("/"+p))
+			res.Paths = append(res.Paths, Path(path.Clean("/"+p)))
 		}
 		return nil
 	})
@@ -382,7 +384,7 @@ func targets(ctx context.Context, v *engine.Vault, req CopyRequest) ([][2]string
 
 func transferOp(name, verb string, do func(ctx context.Context, v *engine.Vault, from, to string, recursive bool) error) Op[CopyRequest, PathsResult] {
 	return Op[CopyRequest, PathsResult]{Name: name, Run: func(ctx context.Context, o *Owner, req CopyRequest, _ Streams) (PathsResult, error) {
-		res := PathsResult{Paths: []string{}}
+		res := PathsResult{Paths: []Path{}}
 		command := append(append([]string{verb}, texts(req.From)...), string(req.To))
 		err := o.edit(ctx, req.Vault, command, func(v *engine.Vault) error {
 			pairs, err := targets(ctx, v, req)
@@ -393,7 +395,7 @@ func transferOp(name, verb string, do func(ctx context.Context, v *engine.Vault,
 				if err := do(ctx, v, p[0], p[1], req.Recursive); err != nil {
 					return err
 				}
-				res.Paths = append(res.Paths, path.Clean("/"+p[1]))
+				res.Paths = append(res.Paths, Path(path.Clean("/"+p[1])))
 			}
 			return nil
 		})

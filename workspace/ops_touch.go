@@ -81,7 +81,7 @@ type LinkRequest struct {
 // OpLink makes links. The target of a symbolic link is kept byte for byte and need
 // not exist.
 var OpLink = Op[LinkRequest, PathsResult]{Name: "fs.link", Run: func(ctx context.Context, o *Owner, req LinkRequest, _ Streams) (PathsResult, error) {
-	res := PathsResult{Paths: []string{}}
+	res := PathsResult{Paths: []Path{}}
 	command := append(append([]string{"ln"}, texts(req.From)...), string(req.To))
 	err := o.edit(ctx, req.Vault, command, func(v *engine.Vault) error {
 		pairs, err := targets(ctx, v, CopyRequest{From: req.From, To: req.To})
@@ -92,7 +92,7 @@ var OpLink = Op[LinkRequest, PathsResult]{Name: "fs.link", Run: func(ctx context
 			if err := req.link(ctx, v, p[0], p[1]); err != nil {
 				return err
 			}
-			res.Paths = append(res.Paths, path.Clean("/"+p[1]))
+			res.Paths = append(res.Paths, Path(path.Clean("/"+p[1])))
 		}
 		return nil
 	})

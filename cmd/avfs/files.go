@@ -100,9 +100,10 @@ type catCmd struct {
 
 // content is a file's content as JSON: text where it is UTF-8, else base64.
 type content struct {
-	Path   string  `json:"path"`
-	Text   *string `json:"text,omitempty"`
-	Base64 *string `json:"base64,omitempty"`
+	Path    string  `json:"path"`
+	PathB64 string  `json:"path_b64,omitempty"` // the exact bytes where Path is not exact or not plain
+	Text    *string `json:"text,omitempty"`
+	Base64  *string `json:"base64,omitempty"`
 }
 
 func (c *catCmd) run(a *app) error {
@@ -160,7 +161,8 @@ func (h *held) Write(p []byte) (int, error) {
 }
 
 func newContent(path string, b []byte) content {
-	doc := content{Path: strings.ToValidUTF8(path, "\uFFFD")}
+	doc := content{}
+	doc.Path, doc.PathB64 = exactly(path)
 	if utf8.Valid(b) {
 		text := string(b)
 		doc.Text = &text

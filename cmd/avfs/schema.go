@@ -270,7 +270,7 @@ func typed(s *jsonschema.Schema, t reflect.Type) {
 		if len(s.Properties) == 0 || s.Extra[typeKeyword] != nil {
 			return
 		}
-		s.Extra = map[string]any{typeKeyword: strings.ToUpper(t.Name()[:1]) + t.Name()[1:]}
+		s.Extra = map[string]any{typeKeyword: t.String()}
 		for _, f := range reflect.VisibleFields(t) {
 			name, _, _ := strings.Cut(f.Tag.Get("json"), ",")
 			if p := s.Properties[name]; p != nil {
@@ -287,7 +287,7 @@ func pathSchema() *jsonschema.Schema {
 		AnyOf: []*jsonschema.Schema{
 			{Type: "string"},
 			{Type: "object", Required: []string{"b64"}, Properties: map[string]*jsonschema.Schema{"b64": {Type: "string"}},
-				Extra: map[string]any{typeKeyword: "PathBytes"}},
+				Extra: map[string]any{typeKeyword: "engine.PathBytes"}},
 		},
 	}
 }
@@ -298,7 +298,7 @@ func faultSchema() *jsonschema.Schema {
 		Type:        "object",
 		Description: "an error of avfs itself, with details beside the two fields",
 		Required:    []string{"error", "message"},
-		Extra:       map[string]any{typeKeyword: "Fault"},
+		Extra:       map[string]any{typeKeyword: "workspace.Fault"},
 		Properties: map[string]*jsonschema.Schema{
 			"error":   {Type: "string", Description: "a stable kind"},
 			"message": {Type: "string", Description: "a sentence for people"},
