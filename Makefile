@@ -79,6 +79,10 @@ fuzz: deps ## Fuzz every target for a while (FUZZTIME=10s)
 transcript: deps ## Write what commands print in README.md and docs anew
 	go test -tags '$(TAGS)' -count 1 -run 'TestTranscript|TestExitCodes|TestPages' ./scripts -update
 
+.PHONY: sdk-types
+sdk-types: build ## Write the parts of the SDKs anew that are made of the contract
+	go run ./sdk/gen -avfs bin/avfs
+
 .PHONY: install
 install: build ## Install bin/avfs and its manual page below PREFIX (/usr/local)
 	install -d '$(DESTDIR)$(PREFIX)/bin'

@@ -32,8 +32,8 @@ type EditRequest struct {
 type EditResult struct {
 	Path       string `json:"path"`
 	PathB64    string `json:"path_b64,omitempty"` // the exact bytes where Path is not exact or not plain
-	Replaced   int    `json:"replaced"` // occurrences
-	Line       int    `json:"line"`     // of the first of them, counted from 1
+	Replaced   int    `json:"replaced"`           // occurrences
+	Line       int    `json:"line"`               // of the first of them, counted from 1
 	SizeBefore int64  `json:"size_before"`
 	SizeAfter  int64  `json:"size_after"`
 }
