@@ -41,7 +41,8 @@ type Event struct {
 
 // teller tells events. Without a function to tell it does nothing.
 type teller struct {
-	exec string
+	exec  string
+	relay *relay // through which everything goes while the command runs
 
 	mu   sync.Mutex // guards what follows, and is held while something is told
 	tell func(Event)
@@ -49,7 +50,7 @@ type teller struct {
 }
 
 func newTeller(exec string, tell func(Event)) *teller {
-	return &teller{exec: exec, tell: tell, rest: map[EventKind][]byte{}}
+	return &teller{exec: exec, relay: newRelay(), tell: tell, rest: map[EventKind][]byte{}}
 }
 
 func (t *teller) send(ev Event) {

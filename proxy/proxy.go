@@ -123,6 +123,7 @@ func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	env := newEnvelope(ulid.Make().String(), &req)
 	tell := newTeller(env.ID, req.Events)
 	p.exec(ctx, env, req, tell)
+	tell.relay.drained(ctx)
 	tell.ended(env)
 	return env
 }
@@ -467,14 +468,14 @@ func (p *Proxy) run(ctx context.Context, env *Envelope, req *Request, hold *work
 	interrupt, stopped := req.interrupts(hold)
 	res, err := run.Run(ctx, run.Spec{
 		Argv: argv, Dir: dir, Env: vars, Stdin: req.Stdin,
-		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Combined: req.Combined, Interrupt: interrupt,
+		Timeout: req.Timeout, Stdout: both(req.Stdout, tell, outKind(req)), Stderr: both(req.Stderr, tell, EventStderr), Ending: tell.relay.release, Combined: req.Combined, Interrupt: interrupt,
 		Filter: req.filter(), ShortNames: len(req.revealed) > 0, Limits: req.Limits,
 		Sink: func(s run.Stream, p []byte) error { return hold.Output(s.String(), p) },
 		Sole: p.Sole, Elsewhere: hold.Owner != os.Getpid(), Abort: hold.Lost(),
 		Started: func(c run.Command) {
 			// An owner that cannot be told has ended; the end of the hold says so.
 			_ = hold.Started(workspace.ExecCommand{PID: c.PID, Start: c.Start, Cgroup: c.Cgroup})
-			tell.send(Event{Kind: EventStarted, Vault: hold.Vault, PID: c.PID})
+			tell.relay.put(0, func() { tell.send(Event{Kind: EventStarted, Vault: hold.Vault, PID: c.PID}) })
 			p.running(env, req, c.PID)
 		},
 	})
@@ -502,17 +503,17 @@ func outKind(req *Request) EventKind {
 	return EventStdout
 }
 
-// both passes output on to live, and tells it.
+// both passes output on to live, and tells it, through the relay.
 func both(live func([]byte), tell *teller, kind EventKind) func([]byte) {
 	if tell.tell == nil {
-		return live
+		return tell.relay.writer(live)
 	}
-	return func(p []byte) {
+	return tell.relay.writer(func(p []byte) {
 		if live != nil {
 			live(p)
 		}
 		tell.printed(kind, p)
-	}
+	})
 }
 
 // report ends the hold on the vault and notes what changed. Until here only a command

@@ -137,6 +137,11 @@ type Spec struct {
 	// Run back after the child has ended.
 	Stdout, Stderr func(p []byte)
 
+	// Ending, if not nil, is called once when the command has ended and Run is about to
+	// read the last of its output: at most what its pipes hold. Whoever makes Stdout and
+	// Stderr wait for something can stop doing so then.
+	Ending func()
+
 	// HeadBytes and TailBytes bound what is kept of each stream. Zero is
 	// DefaultKeepBytes, negative is none.
 	HeadBytes, TailBytes int

@@ -276,6 +276,9 @@ func (t *task) await(d time.Duration, wake <-chan struct{}, cond func() bool) bo
 
 // collect ends the drains and takes what they kept.
 func (t *task) collect() {
+	if t.spec.Ending != nil {
+		t.spec.Ending()
+	}
 	if t.feed != nil {
 		t.res.StdinError = t.feed.stop()
 	}
