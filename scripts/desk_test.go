@@ -149,6 +149,9 @@ func runConsole(t *testing.T, d *desk, blk block) string {
 
 // runGo builds a program with the packages of this module and runs it.
 func runGo(t *testing.T, d *desk, blk block) string {
+	if testing.Short() {
+		t.Skip("not run in the short form: it builds a program")
+	}
 	dir := t.TempDir()
 	source, program := filepath.Join(dir, "main.go"), filepath.Join(dir, "main")
 	if err := os.WriteFile(source, []byte(blk.text), 0o644); err != nil {

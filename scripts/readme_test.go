@@ -4,12 +4,14 @@ package scripts_test
 import (
 	"bytes"
 	"flag"
+	"fmt"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"regexp"
 	"runtime"
 	"strings"
+	"sync"
 	"testing"
 )
 
@@ -138,10 +140,14 @@ var timePattern = regexp.MustCompile(`\b\d+(\.\d+)?(µs|ms|s)\b`)
 // withoutTimes makes all durations the same.
 func withoutTimes(s string) string { return timePattern.ReplaceAllString(s, "TIME") }
 
-// build makes the command line program as "make build" does.
-func build(t *testing.T) string {
-	t.Helper()
-	program := filepath.Join(t.TempDir(), "avfs")
+// programDir is where the program is that the tests share.
+func programDir() string {
+	return filepath.Join(os.TempDir(), fmt.Sprintf("avfs-scripts-%d", os.Getpid()))
+}
+
+// built makes the command line program as "make build" does, once.
+var built = sync.OnceValues(func() (string, error) {
+	program := filepath.Join(programDir(), "avfs")
 	if runtime.GOOS == "windows" {
 		program += ".exe"
 	}
@@ -149,7 +155,30 @@ func build(t *testing.T) string {
 	if runtime.GOOS == "linux" {
 		args = append(args, "-tags", "fuse3")
 	}
-	run(t, "go", append(args, "-o", program, "../cmd/avfs")...)
+	out, err := exec.Command("go", append(args, "-o", program, "../cmd/avfs")...).CombinedOutput()
+	if err != nil {
+		err = fmt.Errorf("go build: %w\n%s", err, out)
+	}
+	return program, err
+})
+
+// TestMain removes the program that the tests share.
+func TestMain(m *testing.M) {
+	code := m.Run()
+	if err := os.RemoveAll(programDir()); err != nil {
+		fmt.Fprintln(os.Stderr, err)
+		code = 1
+	}
+	os.Exit(code)
+}
+
+// build returns the path of the command line program.
+func build(t *testing.T) string {
+	t.Helper()
+	program, err := built()
+	if err != nil {
+		t.Fatal(err)
+	}
 	return program
 }
 
