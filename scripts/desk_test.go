@@ -164,6 +164,22 @@ func runGo(t *testing.T, d *desk, blk block) string {
 	return blk.text
 }
 
+// runPython runs a program with the client for Python.
+func runPython(t *testing.T, d *desk, blk block) string {
+	sdk, err := filepath.Abs("../sdk/python")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := d.run("python3", "-c", "import sys; sys.exit(sys.version_info < (3, 11))"); err != nil {
+		t.Skipf("SKIPPED, NOT PROVEN: it needs Python 3.11: %v\n%s", err, out)
+	}
+	d.write(t, "block.py", "import sys\nsys.dont_write_bytecode = True\nsys.path.insert(0, "+strconv.Quote(sdk)+")\n"+blk.text)
+	if out, err := d.run("python3", "block.py"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return blk.text
+}
+
 // exitCode is 0 without an error, and -1 where the program did not end by itself.
 func exitCode(err error) int {
 	var ended *exec.ExitError

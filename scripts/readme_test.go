@@ -65,7 +65,7 @@ func TestExitCodes(t *testing.T) {
 
 var (
 	linkPattern    = regexp.MustCompile(`\]\(([^)#:\s]*)(#[^)]*)?\)`)
-	makePattern    = regexp.MustCompile("(?:`|\n)make ([a-z-]+)")
+	makePattern    = regexp.MustCompile("(?:`|\n)make ([a-z][a-z-]*)")
 	headingPattern = regexp.MustCompile(`(?m)^#+ (.*)$`)
 	slugPattern    = regexp.MustCompile(`[^\w\- ]`)
 )
