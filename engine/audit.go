@@ -109,8 +109,14 @@ func WithActor(ctx context.Context, a Actor) context.Context {
 	return context.WithValue(ctx, actorKey{}, a)
 }
 
+// ActorIn is whom WithActor has named, if it has.
+func ActorIn(ctx context.Context) (Actor, bool) {
+	a, ok := ctx.Value(actorKey{}).(Actor)
+	return a, ok
+}
+
 func actorOf(ctx context.Context) Actor {
-	if a, ok := ctx.Value(actorKey{}).(Actor); ok {
+	if a, ok := ActorIn(ctx); ok {
 		return a
 	}
 	return Actor{UID: os.Getuid(), PID: os.Getpid()}

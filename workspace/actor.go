@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"context"
 	"net/http"
 	"net/url"
 	"os"
@@ -21,9 +22,25 @@ const (
 	headerUser = "Avfs-User" // the name of the user, escaped as in a URL
 )
 
-// actor is this process as one that asks for an operation.
-func (w *Workspace) actor(exec string, asked time.Time) engine.Actor {
-	return engine.Actor{UID: os.Getuid(), PID: os.Getpid(), User: w.userName(), Exec: exec, Asked: asked}
+// actor is who asks for an operation: whom the context names, or else this process, in
+// the exec. NoExec is none, and empty is the one that whoever asks is part of.
+func (w *Workspace) actor(ctx context.Context, exec string, asked time.Time) engine.Actor {
+	a, ok := engine.ActorIn(ctx)
+	if !ok {
+		a = engine.Actor{UID: os.Getuid(), PID: os.Getpid(), Exec: os.Getenv(execVar)}
+	}
+	if a.User == "" && a.UID == os.Getuid() {
+		a.User = w.userName()
+	}
+	switch exec {
+	case "":
+	case NoExec:
+		a.Exec = ""
+	default:
+		a.Exec = exec
+	}
+	a.Asked = asked
+	return a
 }
 
 // newUserName looks the user up when the name is first needed; empty is not known.

@@ -5,7 +5,6 @@ import (
 	"encoding/json"
 	"errors"
 	"io"
-	"os"
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
@@ -99,24 +98,19 @@ func Call[Req, Res any](ctx context.Context, w *Workspace, store string, op Op[R
 	if err != nil {
 		return res, err
 	}
-	switch s.Exec {
-	case "":
-		s.Exec = os.Getenv(execVar)
-	case NoExec:
-		s.Exec = ""
-	}
+	by := w.actor(ctx, s.Exec, time.Now())
+	s.Exec = by.Exec
 	deadline := time.Now().Add(w.cfg.LockWait)
-	asked := time.Now()
 	for {
 		c, err := w.connect(ctx, store, op.Long)
 		if err != nil {
 			return res, err
 		}
 		if c.local != nil {
-			res, err = op.Run(engine.WithActor(ctx, w.actor(s.Exec, asked)), c.local, req, s)
+			res, err = op.Run(engine.WithActor(ctx, by), c.local, req, s)
 			return res, errors.Join(err, c.local.release())
 		}
-		out, err := c.remote.call(ctx, op.Name, op.In, raw, s, w.actor(s.Exec, asked))
+		out, err := c.remote.call(ctx, op.Name, op.In, raw, s, by)
 		if errors.Is(err, errNotStarted) && time.Now().Before(deadline) {
 			continue
 		}

@@ -275,7 +275,7 @@ func (w *Workspace) newStore(ctx context.Context, d kv.Driver, path, vault strin
 	if err != nil {
 		return errors.Join(err, db.Close())
 	}
-	_, err = s.CreateVault(engine.WithActor(ctx, w.actor(os.Getenv(execVar), time.Now())), vault)
+	_, err = s.CreateVault(engine.WithActor(ctx, w.actor(ctx, "", time.Now())), vault)
 	if err = errors.Join(err, s.Close()); err != nil {
 		return err
 	}

@@ -91,7 +91,7 @@ func (a *app) decide(d workspace.ApprovalDecision) error {
 	ap, err := call(a, workspace.OpApprovalDecide, func(v string) workspace.ApprovalDecision {
 		d.Vault = v
 		return d
-	}, workspace.Streams{Exec: run.InsideRun()})
+	}, workspace.Streams{Exec: a.insideRun()})
 	if err != nil {
 		return err
 	}

@@ -12,7 +12,9 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/proxy"
+	"github.com/agentvfs/avfs/proxy/run"
 	"github.com/agentvfs/avfs/workspace"
 )
 
@@ -31,6 +33,12 @@ type innerCall struct {
 // environment is that of the process; host paths have to be absolute, because whoever
 // asks does not know the working directory.
 func (c innerCall) do(ctx context.Context) int {
+	code, _ := c.outcome(ctx)
+	return code
+}
+
+// outcome is do, and says why there is no result, if there is none.
+func (c innerCall) outcome(ctx context.Context) (code int, fault *workspace.Fault) {
 	a := &app{
 		started: time.Now(), ctx: ctx, stdin: c.stdin, stdout: c.stdout, stderr: c.stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv, inner: true,
 		events: c.events, watch: c.progress,
@@ -44,7 +52,8 @@ func (c innerCall) do(ctx context.Context) int {
 	if a.stderr == nil {
 		a.stderr = io.Discard
 	}
-	return a.run(c.args)
+	code = a.run(c.args)
+	return code, a.fault
 }
 
 // relay is newRelay for this run. Where others run beside it, signals are none of its
@@ -89,4 +98,12 @@ func (a *app) surviveBrokenPipe() {
 	if !a.inner {
 		surviveBrokenPipe()
 	}
+}
+
+// insideRun is the exec that whoever asks is part of, as run.InsideRun tells it.
+func (a *app) insideRun() string {
+	if by, ok := engine.ActorIn(a.ctx); ok {
+		return by.Exec
+	}
+	return run.InsideRun()
 }

@@ -47,11 +47,12 @@ func (a *app) finish(err error) int {
 	if fault.Kind == engine.Interrupted {
 		fault.Message = "interrupted"
 	}
+	a.fault = fault
 	hint := a.hint(fault, err)
+	if hint != "" {
+		fault.Details["hint"] = hint
+	}
 	if a.flags.JSON || a.flags.JSONErrors {
-		if hint != "" {
-			fault.Details["hint"] = hint
-		}
 		if perr := a.printFault(fault); perr != nil {
 			a.warn("%v", perr)
 		}

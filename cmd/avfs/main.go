@@ -46,10 +46,11 @@ type app struct {
 	lookupEnv      func(string) (string, bool)
 	started        time.Time
 	flags          globals
-	command        string   // that was parsed, such as "vault create"
-	args           []string // as they were given
-	keeper         bool     // this process keeps a service running for another one
-	inner          bool     // this process does other things at the same time: see innerCall
+	command        string           // that was parsed, such as "vault create"
+	args           []string         // as they were given
+	keeper         bool             // this process keeps a service running for another one
+	fault          *workspace.Fault // why it failed, once it has
+	inner          bool             // this process does other things at the same time: see innerCall
 
 	events func(proxy.Event)        // of an inner run; may be nil
 	watch  func(workspace.Progress) // of an inner run; may be nil

@@ -5,7 +5,6 @@ import (
 	"crypto/rand"
 	"crypto/subtle"
 	"errors"
-	"fmt"
 	"io"
 	"io/fs"
 	"net"
@@ -13,7 +12,6 @@ import (
 	"os"
 	"path/filepath"
 	"strings"
-	"syscall"
 	"time"
 
 	"github.com/modelcontextprotocol/go-sdk/mcp"
@@ -151,32 +149,9 @@ func listenHere(address string) (net.Listener, error) {
 	if path, ok := strings.CutPrefix(address, "unix:"); ok {
 		return listenUnix(path)
 	}
-	host, _, err := net.SplitHostPort(address)
+	address, err := loopback(address)
 	if err != nil {
-		return nil, usageError("--listen takes 127.0.0.1:PORT or unix:PATH, not %q", address)
-	}
-	if ip := net.ParseIP(host); host != "localhost" && (ip == nil || !ip.IsLoopback()) {
-		return nil, usageError("--listen serves this machine alone, at 127.0.0.1:PORT or unix:PATH, not %q", address)
-	}
-	return net.Listen("tcp", address)
-}
-
-// listenUnix listens at a socket, in the place of one that a server has left which was
-// killed.
-func listenUnix(path string) (net.Listener, error) {
-	l, err := net.Listen("unix", path)
-	if !errors.Is(err, syscall.EADDRINUSE) {
-		return l, err
-	}
-	c, derr := net.Dial("unix", path)
-	if derr == nil {
-		return nil, errors.Join(err, c.Close())
-	}
-	if !errors.Is(derr, syscall.ECONNREFUSED) {
 		return nil, err
 	}
-	if err := os.Remove(path); err != nil {
-		return nil, fmt.Errorf("remove the socket that is left: %w", err)
-	}
-	return net.Listen("unix", path)
+	return net.Listen("tcp", address)
 }

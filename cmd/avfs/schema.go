@@ -114,7 +114,7 @@ func leaves() []leaf {
 		prints[workspace.MountInfo]("unmount", "avfs unmount ~/project"),
 		prints[[]workspace.MountInfo]("mounts", "avfs mounts"),
 		prints[mcpDoc]("mcp", "avfs mcp --vault project"),
-		prints[stopDoc]("serve", "avfs serve --stop project"),
+		printsEither[stopDoc, apiDoc]("serve", "avfs serve --stop project"),
 
 		prints[[]engine.AuditEntry]("audit list", "avfs audit list -n 20 --since 2h"),
 		prints[engine.AuditReport]("audit verify", "avfs audit verify"),

@@ -13,12 +13,21 @@ type serveCmd struct {
 	Linger string `help:"End when nothing has needed the store for so long; by default never." placeholder:"DURATION"`
 	Stop   bool   `help:"End the running owner of the store instead."`
 	Force  bool   `help:"With --stop: also while commands run; they are ended."`
+	API    bool   `name:"api" help:"Serve the HTTP API for programs of this machine instead, for all vaults: see docs/api.md."`
+	Listen string `help:"With --api: where to listen, unix:PATH or 127.0.0.1:PORT; by default at api.sock in AVFS_HOME." placeholder:"ADDRESS"`
+	Token  string `name:"token-file" help:"With --api and a port: the file to write the token to that requests need; by default api.token in AVFS_HOME." placeholder:"FILE"`
 	driverFlag
 }
 
 func (c *serveCmd) run(a *app) error {
 	if err := c.check(); err != nil {
 		return err
+	}
+	if c.API {
+		return c.serveAPI(a)
+	}
+	if c.Listen != "" || c.Token != "" {
+		return usageError("--listen and --token-file belong to --api")
 	}
 	w, err := a.workspaceWith(c.Driver)
 	if err != nil {

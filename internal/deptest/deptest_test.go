@@ -59,6 +59,8 @@ var rules = []rule{
 		reason: "writing a difference as text needs the states and nothing else"},
 	{pkgs: []string{"proxy/run"}, forbid: ours, allow: []string{"./proxy/run"},
 		reason: "running a process has nothing to do with vaults, policies or mounts"},
+	{pkgs: []string{"internal/httpapi"}, forbid: ours, allow: []string{"./internal/httpapi"},
+		reason: "serving commands over HTTP needs their description and a way to run them, not what they do"},
 	{pkgs: []string{"workspace"}, forbid: []string{"./proxy", "./policy", "./cgofusefs", "./gofusefs"},
 		reason: "opening a store by name has nothing to do with running commands or mounting"},
 	{pkgs: []string{""}, except: []string{"cmd"}, forbid: []string{"./cmd"},

@@ -15,7 +15,13 @@ func InsideRun() string {
 	if id := os.Getenv(IDVar); id != "" {
 		return id
 	}
-	for pid := os.Getpid(); pid > 1; {
+	return Inside(os.Getpid())
+}
+
+// Inside is InsideRun for another process of this machine, which may have ended: then it
+// is empty.
+func Inside(process int) string {
+	for pid := process; pid > 1; {
 		env, err := os.ReadFile("/proc/" + strconv.Itoa(pid) + "/environ")
 		if err == nil {
 			if _, rest, ok := bytes.Cut(append([]byte{0}, env...), []byte("\x00"+IDVar+"=")); ok {
@@ -29,7 +35,7 @@ func InsideRun() string {
 		}
 		pid = p.ppid
 	}
-	text, err := os.ReadFile("/proc/self/cgroup")
+	text, err := os.ReadFile("/proc/" + strconv.Itoa(process) + "/cgroup")
 	if err == nil && strings.Contains(string(text), "/"+cgroupPrefix) {
 		return "unknown"
 	}
