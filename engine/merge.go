@@ -126,7 +126,11 @@ func (s *Store) merge(ctx context.Context, opts MergeOptions) (MergeResult, erro
 			return MergeResult{}, err
 		}
 	}
-	defer into.replacing(ctx)()
+	done, err := into.replacing(ctx)
+	if err != nil {
+		return MergeResult{}, err
+	}
+	defer done()
 	return into.mergeLocked(ctx, src, opts)
 }
 

@@ -44,7 +44,11 @@ func (v *Vault) Restore(ctx context.Context, to Root, opts *RestoreOptions) (Res
 	if opts == nil {
 		opts = &RestoreOptions{}
 	}
-	defer v.replacing(ctx)()
+	done, err := v.replacing(ctx)
+	if err != nil {
+		return RestoreResult{}, wrap(err, "restore", v.Name())
+	}
+	defer done()
 	if err := v.s.pinKept(ctx, to); err != nil {
 		return RestoreResult{}, wrap(err, "restore", v.Name())
 	}

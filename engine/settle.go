@@ -13,8 +13,8 @@ import (
 // The timeline tells of every change of a vault's root exactly once. The record of the
 // vault says which state its newest event left (Noted). Where that is no more the
 // present one when an event begins, a checkpoint is kept, a mount or the process
-// ends, the difference first gets an event of its own. While a command runs it gets
-// none: it is that command's.
+// ends, the difference first gets an event of its own. While a command runs, or an event
+// has begun and not ended, it gets none: it is theirs.
 
 // MountSession is a time during which programs may change a vault through a mount,
 // without telling anybody.
@@ -22,6 +22,21 @@ type MountSession struct {
 	ID         string `json:"id"`
 	Mountpoint string `json:"mountpoint"`
 }
+
+// eventTurn waits until nobody else makes an event in the vault. The function that it returns
+// ends the turn.
+func (v *Vault) eventTurn(ctx context.Context) (done func(), err error) {
+	select {
+	case v.eventing <- struct{}{}:
+		return func() { <-v.eventing }, nil
+	case <-ctx.Done():
+		return nil, ctx.Err()
+	}
+}
+
+// claimed reports whether what has changed since the newest event belongs to a command
+// that runs, or to an event that has begun. The caller holds commitMu.
+func (v *Vault) claimed() bool { return v.running > 0 || v.begun != nil }
 
 // SetMountSession says to what changes are laid that no event tells of; nil is a mount
 // that nobody knows. The next commit makes it survive the death of the process.
@@ -37,7 +52,8 @@ func (v *Vault) SetMountSession(m *MountSession) {
 }
 
 // Settle commits what is pending and gives a change that no event tells of an event
-// of its own. Where there is none, or a command runs, it costs next to nothing.
+// of its own. Where there is none, or a command runs, or an event has begun, it costs
+// next to nothing.
 func (v *Vault) Settle(ctx context.Context) error {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
@@ -59,7 +75,7 @@ func (v *Vault) settleCommitted(ctx context.Context) error {
 		return err
 	}
 	if gap == nil {
-		if v.running == 0 && v.rec.Noted != v.rec.Root { // nothing but times: need not be written
+		if !v.claimed() && v.rec.Noted != v.rec.Root { // nothing but times: need not be written
 			rec := v.pinned()
 			rec.Noted = rec.Root
 			v.setRecord(rec)
@@ -97,7 +113,7 @@ func (v *Vault) settled() bool {
 // ended; nil where that is nothing worth one. It is not stamped. The caller holds
 // commitMu.
 func (v *Vault) gap(ctx context.Context) (*Event, error) {
-	if v.running > 0 || v.rec.Noted.Same(v.rec.Root) {
+	if v.claimed() || v.rec.Noted.Same(v.rec.Root) {
 		return nil, nil
 	}
 	ok, err := v.s.worthAnEvent(ctx, v.rec.Noted, v.rec.Root)
@@ -105,10 +121,7 @@ func (v *Vault) gap(ctx context.Context) (*Event, error) {
 		return nil, err
 	}
 	ev := &Event{Cause: CauseMount, Before: v.rec.Noted, After: v.rec.Root}
-	switch m := v.rec.Session; {
-	case len(v.begun) > 0: // it is what that has done until now
-		ev.Cause, ev.ID, ev.Command = v.begun[0].ev.Cause, v.begun[0].ev.ID, v.begun[0].ev.Command
-	case m != nil:
+	if m := v.rec.Session; m != nil {
 		ev.ID, ev.Mountpoint = m.ID, m.Mountpoint
 	}
 	return ev, nil
@@ -154,7 +167,7 @@ func (v *Vault) keepSettled(ctx context.Context, mode kv.Mode, gap *Event, fn fu
 	var rec vaultRecord
 	err := v.s.kv.Update(ctx, mode|kv.Reclaim, func(tx kv.Writer) error {
 		rec = v.pinned()
-		if v.running == 0 {
+		if !v.claimed() {
 			rec.Noted = rec.Root
 		}
 		if err := v.putGap(tx, gap); err != nil {
@@ -232,26 +245,32 @@ func sameButTimes(k, old, new []byte) (bool, error) {
 type OpenEvent struct {
 	v    *Vault
 	ev   Event
-	done bool // guarded by v.commitMu
+	done func() // ends the turn; nil when it is over. Guarded by v.commitMu
 }
 
 // BeginEvent settles the vault and pins its present state, from which the event that
-// ev describes (Cause, ID, Command) is about to lead. End or Drop must follow.
+// ev describes (Cause, ID, Command) is about to lead. End or Drop must follow. Until then
+// whatever else makes an event in the vault waits, so it must not be what the same caller
+// does; checkpoints and forks do not wait, and what has changed by then stays this event's.
 func (v *Vault) BeginEvent(ctx context.Context, ev Event) (*OpenEvent, error) {
+	done, err := v.eventTurn(ctx)
+	if err != nil {
+		return nil, wrap(err, "begin "+ev.Cause, v.Name())
+	}
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
-	err := v.commitLocked(ctx, commitRequest{pin: true})
+	err = v.commitLocked(ctx, commitRequest{pin: true})
 	if err == nil {
 		err = v.settleCommitted(ctx)
 	}
 	if err != nil {
+		done()
 		return nil, wrap(err, "begin "+ev.Cause, v.Name())
 	}
 	ev.Before = v.rec.Root
 	v.s.pin(ev.Before)
-	o := &OpenEvent{v: v, ev: ev}
-	v.begun = append(v.begun, o)
-	return o, nil
+	v.begun = &OpenEvent{v: v, ev: ev, done: done}
+	return v.begun, nil
 }
 
 // Before is the state from which the event leads.
@@ -297,10 +316,11 @@ func (o *OpenEvent) Drop() {
 }
 
 func (o *OpenEvent) drop() {
-	if o.done {
+	if o.done == nil {
 		return
 	}
-	o.done = true
 	o.v.s.unpin(o.ev.Before)
-	o.v.begun = slices.DeleteFunc(o.v.begun, func(b *OpenEvent) bool { return b == o })
+	o.v.begun = nil
+	o.done()
+	o.done = nil
 }

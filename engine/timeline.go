@@ -56,10 +56,15 @@ const (
 // that the caller got from Pin; the pin is taken back. BeginEvent and Begin are for
 // whoever wants what happened before apart.
 func (v *Vault) Record(ctx context.Context, ev Event, audit ...AuditEntry) (Event, error) {
+	done, err := v.eventTurn(ctx)
+	if err != nil {
+		return ev, wrap(err, "record "+ev.Cause, v.Name())
+	}
+	defer done()
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
 	pinned := ev.Before
-	ev, err := v.recordLocked(ctx, ev, audit, func(tx kv.Writer, ev Event) error {
+	ev, err = v.recordLocked(ctx, ev, audit, func(tx kv.Writer, ev Event) error {
 		if len(audit) > 0 {
 			return v.putEvent(tx, ev)
 		}

@@ -40,7 +40,11 @@ func (v *Vault) Undo(ctx context.Context, opts *UndoOptions) (UndoResult, error)
 	if opts == nil {
 		opts = &UndoOptions{}
 	}
-	defer v.replacing(ctx)()
+	done, err := v.replacing(ctx)
+	if err != nil {
+		return UndoResult{}, wrap(err, "undo", v.Name())
+	}
+	defer done()
 	res, err := v.undoLocked(ctx, opts)
 	return res, wrap(err, "undo", v.Name())
 }
@@ -57,7 +61,11 @@ func (v *Vault) Redo(ctx context.Context, opts *RedoOptions) (UndoResult, error)
 	if opts == nil {
 		opts = &RedoOptions{}
 	}
-	defer v.replacing(ctx)()
+	done, err := v.replacing(ctx)
+	if err != nil {
+		return UndoResult{}, wrap(err, "redo", v.Name())
+	}
+	defer done()
 	res, err := v.redoLocked(ctx, opts)
 	return res, wrap(err, "redo", v.Name())
 }

@@ -54,6 +54,11 @@ type unfinishedRecord struct {
 // the command's. It survives the death of the process, and with a
 // checkpoint also a loss of power. End must follow.
 func (v *Vault) Begin(ctx context.Context, opts BeginOptions) (*Unfinished, error) {
+	done, err := v.eventTurn(ctx)
+	if err != nil {
+		return nil, wrap(err, "begin", v.Name())
+	}
+	defer done()
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
 	u, err := v.beginLocked(ctx, opts)
@@ -164,9 +169,16 @@ func (u *Unfinished) End(ctx context.Context, audit AuditEntry) (Event, error) {
 
 // record is the end of a command that may have changed something.
 func (u *Unfinished) record(ctx context.Context, ev Event, audit AuditEntry, over func(tx kv.Writer) error) (Event, error) {
+	done, terr := u.v.eventTurn(ctx)
+	if terr == nil {
+		defer done()
+	}
 	u.v.commitMu.Lock()
 	defer u.v.commitMu.Unlock()
 	defer u.ended()
+	if terr != nil {
+		return ev, terr
+	}
 	if u.rec.Shared {
 		return u.recordShared(ctx, ev, audit, over)
 	}

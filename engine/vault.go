@@ -18,14 +18,19 @@ type Vault struct {
 	s  *Store
 	id uint64
 
+	// eventing is held by whoever makes an event, from before it begins until it has ended,
+	// so that what one of them does is in one event, and in no other's. While a command
+	// runs, that is for its beginning and its end. It is taken before any lock.
+	eventing chan struct{}
+
 	// commitMu is held by whoever replaces the root: commits, forks,
 	// checkpoints, restores. It is the first lock to take.
 	commitMu sync.Mutex
-	replaced []Change     // what watchers are told when commitMu is given back; guarded by it
-	recorded uint64       // the event added under commitMu, until pruneRecorded; guarded by it
-	running  int          // commands that have begun, can change something, and have not ended; guarded by commitMu
-	begun    []*OpenEvent // guarded by commitMu
-	trimmed  trimmed      // the last time that its history was within its bound; guarded by care
+	replaced []Change   // what watchers are told when commitMu is given back; guarded by it
+	recorded uint64     // the event added under commitMu, until pruneRecorded; guarded by it
+	running  int        // commands that have begun, can change something, and have not ended; guarded by commitMu
+	begun    *OpenEvent // nil if none has; guarded by commitMu
+	trimmed  trimmed    // the last time that its history was within its bound; guarded by care
 
 	committed atomic.Uint64 // the newest generation that is committed
 	durable   atomic.Uint64 // the newest generation that is committed durably
@@ -85,7 +90,7 @@ func newVault(s *Store, rec vaultRecord) *Vault {
 		rec.Noted, rec.NodeMark, rec.ChunkMark = rec.Root, s.lastNode.Load(), s.lastChunk.Load()
 	}
 	v := &Vault{
-		s: s, id: rec.ID, rec: rec, nextIno: rec.NextIno, count: rec.Count, bytes: rec.Bytes,
+		s: s, eventing: make(chan struct{}, 1), id: rec.ID, rec: rec, nextIno: rec.NextIno, count: rec.Count, bytes: rec.Bytes,
 		active: &overlay{}, files: map[Ino]*file{}, held: map[uint64]int{}, shared: map[uint64]chunkRef{}, generation: asOpened,
 	}
 	v.committed.Store(asOpened)

@@ -107,13 +107,18 @@ func (n *notes) tell(ctx context.Context) {
 // replacing takes commitMu for an operation that may put another state in the
 // place of the vault's. The returned function gives it back and tells who watches,
 // after that, because they may wait for somebody who waits for a commit.
-func (v *Vault) replacing(ctx context.Context) (done func()) {
+func (v *Vault) replacing(ctx context.Context) (done func(), err error) {
+	told, err := v.eventTurn(ctx)
+	if err != nil {
+		return nil, err
+	}
 	v.commitMu.Lock()
 	return func() {
 		n := notes{changes: v.replaced}
 		v.replaced = nil
 		v.pruneRecorded(ctx)
 		v.commitMu.Unlock()
+		told()
 		if len(n.changes) == 0 {
 			return
 		}
@@ -121,5 +126,5 @@ func (v *Vault) replacing(ctx context.Context) (done func()) {
 		n.to = v.watchers
 		v.mu.RUnlock()
 		n.tell(ctx)
-	}
+	}, nil
 }

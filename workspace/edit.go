@@ -11,9 +11,10 @@ import (
 // timeline, durably. What a failed fn has changed is kept all the same, because
 // undo must reach it. What ends while a command runs is part of that command's event.
 //
-// An edit takes no turn: input that comes slowly must not keep commands waiting. What
-// several have done at the same time is in the event of the one that ends first, or
-// of the command that begins meanwhile; no change is in two events.
+// What one edit does is in one event, and nothing that another does: edits, imports, undos,
+// merges and the beginnings and ends of commands in one vault follow each other. So fn must
+// not wait for anything from outside; see gather. What programs change through a mount
+// meanwhile is in the event too, for nobody tells it apart.
 func (o *Owner) edit(ctx context.Context, vault string, command []string, fn func(v *engine.Vault) error) error {
 	v, err := o.vault(ctx, vault)
 	if err != nil {
@@ -28,6 +29,7 @@ func (o *Owner) edit(ctx context.Context, vault string, command []string, fn fun
 	if err != nil {
 		return err
 	}
+	defer ev.Drop() // should fn panic
 	err = fn(v)
 	_, rerr := ev.EndIfChanged(context.WithoutCancel(ctx))
 	return errors.Join(err, rerr)

@@ -95,9 +95,9 @@ func TestEditInCommand(t *testing.T) {
 	wantUndone(t, w, "/d")
 }
 
-// TestEditOutlastsCommand holds that an edit which ends after the command in which it
-// began has an event of its own, of what it did then, if that is anything, and that one
-// which ends in the next command belongs to that: no change is in two events.
+// TestEditOutlastsCommand holds that a write whose input ends after the command in which it
+// was asked for has an event of its own, and that one which ends in the next command
+// belongs to that: no change is in two events.
 func TestEditOutlastsCommand(t *testing.T) {
 	w := execOwner(t)
 	x := begin(t, w, workspace.ExecRequest{ID: "x"})
@@ -105,10 +105,8 @@ func TestEditOutlastsCommand(t *testing.T) {
 	end(t, x)
 	endWrite()
 	wantContiguous(t, w)
-	for range len(causes(t, w)) - 1 { // what was written after the command ended, if anything was
-		inV(t, w, workspace.OpUndo, workspace.UndoRequest{Vault: "v"}, workspace.Streams{})
-	}
-	wantUndone(t, w, "/late") // what was there when the command ended
+	wantCauses(t, w, engine.CauseExec, engine.CauseWrite)
+	wantUndone(t, w, "/late")
 
 	x = begin(t, w, workspace.ExecRequest{ID: "y"})
 	endWrite = slowWrite(t, w, "/later")
@@ -130,15 +128,16 @@ func wantContiguous(t *testing.T, w *workspace.Workspace) {
 	}
 }
 
-// TestEditBeforeCommand holds that what an edit did before a command has an event of its
-// own, whenever the edit ends.
+// TestEditBeforeCommand holds that a write is made when its input has ended, and so belongs
+// to a command that runs then, however long ago it was asked for.
 func TestEditBeforeCommand(t *testing.T) {
 	w := execOwner(t)
 	endWrite := slowWrite(t, w, "/early")
 	x := begin(t, w, workspace.ExecRequest{ID: "x"})
 	endWrite()
 	end(t, x)
-	wantCauses(t, w, engine.CauseWrite, engine.CauseExec)
+	wantCauses(t, w, engine.CauseExec)
+	wantUndone(t, w, "/early")
 }
 
 // TestEditNearCommands makes directories without a pause while commands begin and end:

@@ -283,21 +283,57 @@ type WriteResult struct {
 	Bytes   int64  `json:"bytes"`
 }
 
-// OpWrite writes the input stream to a file, durably.
+// OpWrite writes the input stream to a file, durably, when all of it is there.
 var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: func(ctx context.Context, o *Owner, req WriteRequest, s Streams) (WriteResult, error) {
+	clean := path.Clean("/" + string(req.Path))
 	res := WriteResult{}
-	res.Path, res.PathB64 = exactly(path.Clean("/" + string(req.Path)))
-	err := o.edit(ctx, req.Vault, []string{"write", res.Path}, func(v *engine.Vault) (err error) {
+	res.Path, res.PathB64 = exactly(clean)
+	v, err := o.vault(ctx, req.Vault)
+	if err != nil {
+		return res, err
+	}
+	if err := req.possible(ctx, v); err != nil {
+		return res, err
+	}
+	in, done, err := o.gather(ctx, v, s.in())
+	if err != nil {
+		return res, err
+	}
+	err = o.edit(ctx, req.Vault, []string{"write", res.Path}, func(v *engine.Vault) (err error) {
 		if req.Parents {
-			if _, err := v.MkdirAll(ctx, path.Dir(res.Path), 0o755, owner()); err != nil {
+			if _, err := v.MkdirAll(ctx, path.Dir(clean), 0o755, owner()); err != nil {
 				return err
 			}
 		}
-		res.Bytes, err = v.WriteFile(ctx, string(req.Path), s.in(), &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create})
+		res.Bytes, err = v.WriteFile(ctx, string(req.Path), in, &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create})
 		return err
 	})
-	return res, err
+	return res, errors.Join(err, done())
 }}
+
+// possible refuses what cannot be written as things are, before any input is read.
+func (req *WriteRequest) possible(ctx context.Context, v *engine.Vault) error {
+	refuse := func(k engine.Kind) error {
+		return &engine.Error{Kind: k, Op: "write", Path: string(req.Path)}
+	}
+	a, err := v.Resolve(ctx, string(req.Path), true)
+	switch {
+	case err == nil && a.IsDir():
+		return refuse(engine.IsDirectory)
+	case err == nil && req.Create:
+		return refuse(engine.Exists)
+	case engine.KindOf(err) != engine.NotFound || req.Parents:
+		return nil
+	}
+	up, err := v.Resolve(ctx, path.Dir(path.Clean("/"+string(req.Path))), true)
+	if err == nil && !up.IsDir() {
+		return refuse(engine.NotDirectory)
+	}
+	if engine.KindOf(err) == engine.NotFound {
+		return refuse(engine.NotFound)
+	}
+	return err
+}
 
 // PathsResult lists the paths that an operation made or removed.
 type PathsResult struct {

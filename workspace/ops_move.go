@@ -76,6 +76,7 @@ func (o *Owner) importAs(ctx context.Context, vault string, s Streams, command [
 	if err != nil {
 		return ImportResult{}, err
 	}
+	defer begun.Drop() // should fn panic
 	rep, err := fn(v)
 	ev, rerr := begun.End(context.WithoutCancel(ctx))
 	if rerr == nil && note != nil {
