@@ -74,6 +74,9 @@ func takeApart(c Command) []item {
 	default:
 		w.script(c.Shell)
 	}
+	if a.facts != nil {
+		a.leadsOut()
+	}
 	return a.items
 }
 

@@ -22,6 +22,10 @@ func (w *walker) checkAssign(name string, val token, script bool) {
 		if script && !harmlessIFS(val) {
 			why = "it changes how the shell splits words"
 		}
+	case modulePaths[name]:
+		if !val.known() || !inVault(val.text, w) {
+			why = "it makes programs load other code"
+		}
 	case loaderVars[name] || strings.HasPrefix(name, "LD_") || strings.HasPrefix(name, "DYLD_") || strings.HasPrefix(name, "BASH_FUNC_"):
 		why = "it makes programs load or run other code"
 	case programVars[name]:
@@ -62,13 +66,17 @@ func (w *walker) checkAssign(name string, val token, script bool) {
 var loaderVars = map[string]bool{
 	"BASH_ENV": true, "ENV": true, "SHELLOPTS": true, "BASHOPTS": true, "PROMPT_COMMAND": true, "PS4": true,
 	"BASH_LOADABLES_PATH": true, "ZDOTDIR": true, "FPATH": true, "fpath": true, "EXECIGNORE": true, "GCONV_PATH": true,
-	"GLIBC_TUNABLES": true, "PERL5OPT": true, "PERL5LIB": true, "PERLLIB": true, "PERL5DB": true, "RUBYOPT": true,
-	"RUBYLIB": true, "PYTHONSTARTUP": true, "PYTHONHOME": true, "PYTHONINSPECT": true, "PYTHONBREAKPOINT": true,
+	"GLIBC_TUNABLES": true, "PERL5OPT": true, "PERL5DB": true, "RUBYOPT": true,
+	"PYTHONSTARTUP": true, "PYTHONHOME": true, "PYTHONINSPECT": true, "PYTHONBREAKPOINT": true,
 	"PYTHONEXECUTABLE": true, "TAR_OPTIONS": true, "RSYNC_RSH": true, "CVS_RSH": true, "SVN_SSH": true, "HGPLAIN": false,
-	"RUSTC_WRAPPER": true, "RUSTC_WORKSPACE_WRAPPER": true, "CARGO_BUILD_RUSTC_WRAPPER": true, "RUSTC": true, "LUA_INIT": true, "NODE_PATH": true,
+	"RUSTC_WRAPPER": true, "RUSTC_WORKSPACE_WRAPPER": true, "CARGO_BUILD_RUSTC_WRAPPER": true, "RUSTC": true, "LUA_INIT": true,
 	"npm_config_script_shell": true, "npm_config_git": true, "GOTOOLCHAIN": false, "OPENSSL_CONF": true, "OPENSSL_MODULES": true,
 	"KUBECONFIG": false, "LESSOPEN": true, "LESSCLOSE": true, "WGETRC": true, "CURL_HOME": true, "INPUTRC": true, "TERMINFO": false, "PHPRC": true, "PHP_INI_SCAN_DIR": true,
 }
+
+// modulePaths say where an interpreter finds modules. In the vault they are code of the
+// project, which runs behind a checkpoint like the rest of it.
+var modulePaths = map[string]bool{"NODE_PATH": true, "PERL5LIB": true, "PERLLIB": true, "RUBYLIB": true}
 
 // programVars name a program that another one starts.
 var programVars = map[string]bool{

@@ -1,6 +1,7 @@
 package policy
 
 import (
+	"path"
 	"strings"
 )
 
@@ -218,6 +219,9 @@ func (w *walker) changeDir(args []token) {
 		w.st.cwd = place{kind: placeKind(r.kind), path: r.path}
 		if _, set := w.st.vars["CDPATH"]; set || r.kind == placeUnknown {
 			w.st.cwd = place{kind: placeUnknown}
+		}
+		if w.a.facts != nil && r.kind == placeVault && r.path != "/" && w.a.facts.LeadsOut([]string{r.path})[0] {
+			w.st.cwd = place{kind: placeHost, path: "/../" + path.Base(r.path)} // a link to somewhere outside
 		}
 	}
 }

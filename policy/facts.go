@@ -16,6 +16,9 @@ type Facts interface {
 	// absolute path in the vault: of the repository that the directory or one of
 	// its parents belongs to. Nil is no repository.
 	Repository(dir string) *Repository
+	// LeadsOut tells which of some paths, clean and absolute in the vault, lead out of
+	// it through symbolic links.
+	LeadsOut(paths []string) []bool
 }
 
 // Repository is what makes git run programs in one repository of the vault.
@@ -119,6 +122,47 @@ func IsGitHook(name string) bool {
 	_, ok := hookUses[name]
 	return ok
 }
+
+// maxLinked bounds the paths of one command whose links are looked at.
+const maxLinked = 256
+
+// leadsOut adds what commands change outside the vault through its symbolic links. The
+// spelling of such a path does not tell.
+func (a *analyzer) leadsOut() {
+	var items []*item
+	var paths []string
+	for i := range a.items {
+		it := &a.items[i]
+		switch it.kind {
+		case kindCall, kindWrapper, kindWrite:
+		default:
+			continue
+		}
+		for _, f := range it.effects().writePaths {
+			if !f.inside || f.at.path == "/" || len(paths) >= maxLinked {
+				continue
+			}
+			p := f.at.path
+			if unlinks[it.base] { // the link itself goes, not what it leads to
+				p = path.Dir(p)
+			}
+			if p != "/" {
+				items, paths = append(items, it), append(paths, p)
+			}
+		}
+	}
+	if len(paths) == 0 {
+		return
+	}
+	for i, out := range a.facts.LeadsOut(paths) {
+		if out {
+			a.floor(RequireApproval, "leads-out", items[i].via, items[i].display(), "a symbolic link of the vault leads out of it, to what no checkpoint has: "+strings.TrimPrefix(paths[i], "/"))
+		}
+	}
+}
+
+// unlinks names the programs that change the entry of a directory that a path names.
+var unlinks = map[string]bool{"rm": true, "unlink": true, "rmdir": true, "mv": true, "ln": true}
 
 // repository asks the facts about a directory.
 func (w *walker) repository(dir string) *Repository {

@@ -11,6 +11,8 @@ type oneRepo struct {
 	repo *Repository
 }
 
+func (oneRepo) LeadsOut(paths []string) []bool { return make([]bool, len(paths)) }
+
 func (f oneRepo) Repository(dir string) *Repository {
 	if dir == f.top || strings.HasPrefix(dir, strings.TrimSuffix(f.top, "/")+"/") {
 		return f.repo

@@ -21,8 +21,8 @@ var networkSubcommands = sync.OnceValue(buildNetworkSubcommands)
 
 func buildNetworkSubcommands() map[string]map[string]struct{} {
 	lists := map[string]string{
-		"git":    "push fetch pull clone ls-remote remote.update remote.show remote.prune submodule.update submodule.add send-email send-pack fetch-pack imap-send svn p4 lfs.pull lfs.push lfs.fetch archive.--remote daemon instaweb request-pull http-push http-fetch",
-		"npm":    "install i in ins inst insta instal isnt isnta isntal isntall ci clean-install ic install-clean isntall-clean install-ci-test cit clean-install-test sit add udpate find s se v dlx update up upgrade view info show search publish unpublish deprecate audit outdated login logout adduser owner access token dist-tag team profile hook star install-test it create init exec x ping whoami",
+		"git":    "push fetch pull clone ls-remote remote.update remote.show remote.prune submodule.update submodule.add send-email send-pack fetch-pack imap-send svn p4 lfs.pull lfs.push lfs.fetch archive.--remote daemon instaweb request-pull http-push http-fetch subtree.push subtree.pull subtree.add",
+		"npm":    "install i in ins inst insta instal isnt isnta isntal isntall ci clean-install ic install-clean isntall-clean install-ci-test cit clean-install-test sit add udpate find s se v dlx update up upgrade view info show search publish unpublish deprecate audit outdated login logout adduser owner access token dist-tag team profile hook star install-test it create init ping whoami",
 		"pip":    "install download wheel index search",
 		"cargo":  "install search fetch update publish login logout owner yank add generate-lockfile vendor",
 		"go":     "get install mod.download mod.tidy mod.vendor mod.why work.sync",

@@ -94,8 +94,11 @@ func installDirs(it *item, e *effects) {
 	}
 }
 
-// rsyncPaths drops what lies on another host: host:path, and URLs.
-func rsyncPaths(_ *item, e *effects) {
+// rsyncPaths adds the sources that go, and drops what lies on another host: host:path, and URLs.
+func rsyncPaths(it *item, e *effects) {
+	if it.base == "rsync" && it.hasFlag([]string{"--remove-source-files", "--remove-sent-files"}, true) != no {
+		e.writes = append(e.writes, e.reads...)
+	}
 	e.reads, e.writes = slices.DeleteFunc(e.reads, remoteName), slices.DeleteFunc(e.writes, remoteName)
 }
 

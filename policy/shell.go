@@ -250,6 +250,13 @@ func (w *walker) pipeText(s *syntax.Stmt) input {
 	case "find", "gfind":
 		found := foundBelow(words[1:])
 		return input{kind: inputPipe, found: &found}
+	case "fd", "fdfind", "rg", "grep", "ls", "locate":
+		for _, t := range words[1:] {
+			if strings.HasPrefix(t.text, "/") || strings.HasPrefix(t.text, "~") || strings.HasPrefix(t.text, "..") {
+				found := foundBelow([]token{t})
+				return input{kind: inputPipe, found: &found}
+			}
+		}
 	case "cat":
 		if in := quiet.redirects(s.Redirs, input{}); len(words) == 1 && in.kind == inputLiteral {
 			return input{kind: inputPipe, text: in.text}

@@ -146,10 +146,32 @@ func (w *walker) fd(it *item, in input) {
 				repl = "{}"
 			}
 			if len(words) > 0 {
-				w.run(withInput(words, repl), "fd "+t.text, input{})
+				words = withInput(words, repl)
+				w.run(words, "fd "+t.text, input{})
+				w.fdStarts(it.args[:i], words, "fd "+t.text)
 			}
 			return
 		}
+	}
+}
+
+// fdStarts judges the command with the places of the host where fd starts, which it
+// finds first.
+func (w *walker) fdStarts(args, words []token, via string) {
+	for _, a := range args {
+		if w.loc().is(classSystem, a) != yes {
+			continue
+		}
+		at := slices.Clone(words)
+		for i, t := range at {
+			if t.operand || t.repl == "{}" {
+				at[i] = a
+			}
+		}
+		n := *w
+		n.soft = true
+		n.run(at, via, input{})
+		return
 	}
 }
 

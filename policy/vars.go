@@ -111,6 +111,10 @@ func (w *walker) forgetNames(c *syntax.DeclClause) {
 	}
 }
 
+// temporaryName finds a substitution that makes a new name below the directory for
+// temporary files, whatever it is in the end.
+var temporaryName = compiled(`^\$\(mktemp( -d| -q| -dq| --directory| -t [\w.-]+| /tmp/[\w.-]+)*\)$`)
+
 // assign evaluates one assignment and, where it lasts, remembers the value.
 func (w *walker) assign(as *syntax.Assign, lasting bool) token {
 	if as.Index != nil {
@@ -141,6 +145,8 @@ func (w *walker) assign(as *syntax.Assign, lasting bool) token {
 	w.checkAssign(name, val, true)
 	switch {
 	case !lasting:
+	case val.dyn && temporaryName().MatchString(strings.Trim(w.source(as.Value), `"`)):
+		w.st.setValue(name, "/tmp/tmp.XXXXXXXXXX")
 	case val.dyn:
 		w.st.forget(name)
 	default:

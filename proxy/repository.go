@@ -20,6 +20,7 @@ const (
 
 // Facts looks into a vault for the policy. It is made for one decision.
 type Facts struct {
+	peek   func(req workspace.PeekRequest) ([]workspace.Peek, error)
 	look   func(paths []string) ([]workspace.Peek, error)
 	mount  string
 	err    error
@@ -31,15 +32,16 @@ type Facts struct {
 // started to look.
 func NewFacts(ctx context.Context, w *workspace.Workspace, vault, mount string) *Facts {
 	f := &Facts{mount: mount}
-	f.look = func(paths []string) ([]workspace.Peek, error) {
-		req := workspace.PeekRequest{Bytes: maxConfigBytes, Names: maxNames}
-		for _, p := range paths {
-			req.Paths = append(req.Paths, workspace.Path(p))
-		}
-		seen, err := workspace.CallVault(ctx, w, vault, workspace.OpPeek, func(vault string) workspace.PeekRequest {
+	f.peek = func(req workspace.PeekRequest) ([]workspace.Peek, error) {
+		return workspace.CallVault(ctx, w, vault, workspace.OpPeek, func(vault string) workspace.PeekRequest {
 			req.Vault = vault
 			return req
 		}, workspace.Streams{})
+	}
+	f.look = func(paths []string) ([]workspace.Peek, error) {
+		req := peekRequest(paths)
+		req.Bytes, req.Names = maxConfigBytes, maxNames
+		seen, err := f.peek(req)
 		if err != nil {
 			return nil, err
 		}
@@ -49,6 +51,33 @@ func NewFacts(ctx context.Context, w *workspace.Workspace, vault, mount string) 
 		return seen, f.looked.Add(req, seen)
 	}
 	return f
+}
+
+func peekRequest(paths []string) workspace.PeekRequest {
+	req := workspace.PeekRequest{}
+	for _, p := range paths {
+		req.Paths = append(req.Paths, workspace.Path(p))
+	}
+	return req
+}
+
+// LeadsOut looks at the symbolic links on paths. What it sees is not looked at again when
+// the command begins: another command that makes a link meanwhile is one of many ways to
+// change what a command will find.
+func (f *Facts) LeadsOut(paths []string) []bool {
+	out := make([]bool, len(paths))
+	if f.err != nil {
+		return out
+	}
+	seen, err := f.peek(peekRequest(paths))
+	if err != nil {
+		f.err = err
+		return out
+	}
+	for i := range seen {
+		out[i] = seen[i].Type == "symlink"
+	}
+	return out
 }
 
 // Err is why the vault could not be looked at. The decision then counts for nothing.
