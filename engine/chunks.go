@@ -108,16 +108,19 @@ func (c *chunkStore) loadInto(ctx context.Context, ref chunkRef, p []byte) error
 // record shows fn the record of a chunk. What is wrong with the record is damage of
 // the store.
 func (c *chunkStore) record(ctx context.Context, id uint64, fn func(rec []byte) error) error {
-	err := c.kv.View(ctx, func(tx kv.Reader) error {
-		rec, ok, err := tx.Get(tableChunks, kv.ID(id))
-		if err != nil {
-			return err
-		}
-		if !ok {
-			return errMissing
-		}
-		return fn(rec)
-	})
+	return c.kv.View(ctx, func(tx kv.Reader) error { return recordIn(tx, id, fn) })
+}
+
+// recordIn is record in a transaction of the caller.
+func recordIn(tx kv.Reader, id uint64, fn func(rec []byte) error) error {
+	rec, ok, err := tx.Get(tableChunks, kv.ID(id))
+	switch {
+	case err != nil:
+	case !ok:
+		err = errMissing
+	default:
+		err = fn(rec)
+	}
 	return asDamage(err, id)
 }
 

@@ -315,29 +315,21 @@ func (w *worker) flush(ctx context.Context) error {
 }
 
 // readText reads what is indexed of a file into buf; nil if it is binary.
-func readText(ctx context.Context, snap *engine.Snapshot, ino engine.Ino, buf *[]byte) (text []byte, err error) {
-	f, err := snap.Open(ctx, ino)
-	if err != nil {
-		return nil, err
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
+func readText(ctx context.Context, snap *engine.Snapshot, ino engine.Ino, buf *[]byte) ([]byte, error) {
 	if *buf == nil {
 		*buf = make([]byte, MaxText)
 	}
 	n := 0
 	for _, end := range []int{engine.ChunkSize, MaxText} {
-		for n < end {
-			m, err := f.ReadAt(ctx, (*buf)[n:end], int64(n))
-			if err != nil {
-				return nil, err
-			}
-			if m == 0 {
-				return (*buf)[:n], nil
-			}
-			if n == 0 && bytes.IndexByte((*buf)[:min(m, sniff)], 0) >= 0 {
-				return nil, nil
-			}
-			n += m
+		part := []engine.Once{{Ino: ino, Off: int64(n), Buf: (*buf)[n:end]}}
+		if snap.ReadOnce(ctx, part); part[0].Err != nil {
+			return nil, part[0].Err
+		}
+		if n == 0 && bytes.IndexByte((*buf)[:min(part[0].N, sniff)], 0) >= 0 {
+			return nil, nil
+		}
+		if n += part[0].N; n < end {
+			break
 		}
 	}
 	return (*buf)[:n], nil

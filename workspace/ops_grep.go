@@ -2,7 +2,6 @@ package workspace
 
 import (
 	"context"
-	"errors"
 	"path"
 	"runtime"
 	"strings"
@@ -87,20 +86,29 @@ func grep(ctx context.Context, o *Owner, req *GrepRequest, fn func(found []GrepM
 	return nil
 }
 
-// grepJob is one file for a worker. done gets what was found, once.
+// grepJob is some neighbouring files for a worker. done gets what was found in each of
+// those that match, once.
 type grepJob struct {
+	files []grepFile
+	done  chan grepped
+}
+
+type grepFile struct {
 	path string
 	ino  engine.Ino
-	done chan grepped
+	size int64
 }
 
 type grepped struct {
-	found []GrepMatch
+	found [][]GrepMatch
 	err   error
 }
 
-// grepAhead is how many files may be searched before the first of them is told of.
-const grepAhead = 256
+const (
+	grepAhead    = 64        // so many jobs may be done before the first of them is told of
+	grepTogether = 32        // so many small files are read at once
+	grepBytes    = 256 << 10 // or so many bytes
+)
 
 // grepTree searches the files below top on all processors. It ends the walk and the
 // workers before it returns.
@@ -113,7 +121,7 @@ func grepTree(ctx context.Context, t tree, top string, g globs, search func() *s
 		workers.Go(func() {
 			s := search()
 			for j := range jobs {
-				found, err := grepFile(ctx, t, j, s)
+				found, err := s.files(ctx, t, j.files)
 				j.done <- grepped{found, err}
 			}
 		})
@@ -123,11 +131,8 @@ func grepTree(ctx context.Context, t tree, top string, g globs, search func() *s
 	go func() { // ends with the walk, which ends with ctx
 		defer close(order)
 		defer close(jobs)
-		walked <- t.Walk(ctx, top, func(p string, a engine.Attr) error {
-			if keep, err := g.visit(p, a, path.Clean("/"+top) == path.Clean("/"+p)); !keep {
-				return err
-			}
-			j := grepJob{path: p, ino: a.Ino, done: make(chan grepped, 1)}
+		walked <- grepWalk(ctx, t, top, g, func(files []grepFile) error {
+			j := grepJob{files, make(chan grepped, 1)}
 			select {
 			case order <- j.done:
 			case <-ctx.Done():
@@ -139,13 +144,16 @@ func grepTree(ctx context.Context, t tree, top string, g globs, search func() *s
 	}()
 	var failed error
 	for done := range order {
-		switch r := <-done; {
-		case failed != nil:
-		case r.err != nil:
+		r := <-done
+		if failed != nil {
+			continue
+		}
+		for _, found := range r.found {
+			fn(found)
+		}
+		if r.err != nil {
 			failed = r.err
 			cancel()
-		case len(r.found) > 0:
-			fn(r.found)
 		}
 	}
 	if err := <-walked; failed == nil {
@@ -154,35 +162,28 @@ func grepTree(ctx context.Context, t tree, top string, g globs, search func() *s
 	return failed
 }
 
-// grepFile searches one file. One that was removed meanwhile has nothing.
-func grepFile(ctx context.Context, t tree, j grepJob, s *searcher) (found []GrepMatch, err error) {
-	f, err := openInode(ctx, t, j.ino)
-	if engine.KindOf(err) == engine.NotFound {
-		return nil, nil
+// grepWalk gives the files below top that the globs choose to fn, several at a time.
+func grepWalk(ctx context.Context, t tree, top string, g globs, fn func(files []grepFile) error) error {
+	var files []grepFile
+	var bytes int64
+	err := t.Walk(ctx, top, func(p string, a engine.Attr) error {
+		if keep, err := g.visit(p, a, path.Clean("/"+top) == path.Clean("/"+p)); !keep {
+			return err
+		}
+		if len(files) == grepTogether || len(files) > 0 && bytes+a.Size > grepBytes {
+			if err := fn(files); err != nil {
+				return err
+			}
+			files, bytes = nil, 0
+		}
+		files = append(files, grepFile{p, a.Ino, a.Size})
+		bytes += a.Size
+		return nil
+	})
+	if err == nil && len(files) > 0 {
+		err = fn(files)
 	}
-	if err != nil {
-		return nil, &engine.Error{Kind: engine.KindOf(err), Op: "read", Path: j.path, Err: err}
-	}
-	defer func() { err = errors.Join(err, f.Close()) }()
-	if found, err = s.file(ctx, f); err != nil {
-		return nil, err
-	}
-	text, b64 := exactly("/" + j.path)
-	for i := range found {
-		found[i].Path, found[i].PathB64 = text, b64
-	}
-	return found, nil
-}
-
-func openInode(ctx context.Context, t tree, ino engine.Ino) (fileReader, error) {
-	if v, ok := t.(*engine.Vault); ok {
-		return v.Open(ctx, ino, engine.OpenRead)
-	}
-	s, ok := t.(*engine.Snapshot)
-	if !ok {
-		return nil, &engine.Error{Kind: engine.Unsupported, Op: "read"}
-	}
-	return s.Open(ctx, ino)
+	return err
 }
 
 // globs choose files. A pattern (path.Match) is for names, or for paths from the

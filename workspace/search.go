@@ -5,6 +5,7 @@ import (
 	"context"
 	"regexp"
 	"regexp/syntax"
+	"slices"
 	"strings"
 
 	"github.com/agentvfs/avfs/engine"
@@ -16,9 +17,10 @@ type pattern struct {
 	line *regexp.Regexp // decides about one line
 	text *regexp.Regexp // finds the line that may match next; nil if line by line is right
 	// must is a text that every matching line has; nil if none is known. With fold
-	// it is in lower case and so is every letter of the line.
+	// it is in lower case, and capital letters of ASCII in the line match it, too.
 	must []byte
 	fold bool
+	rare int // with fold: the place in must of what to look for first
 }
 
 func newPattern(req *GrepRequest) (*pattern, error) {
@@ -45,6 +47,7 @@ func newPattern(req *GrepRequest) (*pattern, error) {
 		return p, nil
 	}
 	p.must, p.fold = required(tree.Simplify())
+	p.rare = rarest(p.must)
 	p.text, err = regexp.Compile("(?m)" + text)
 	return p, err
 }
@@ -101,17 +104,17 @@ func literal(re *syntax.Regexp) (text []byte, fold bool) {
 			longest = part
 		}
 	}
-	return lower(nil, []byte(longest)), true
+	return bytes.ToLower([]byte(longest)), true // of ASCII alone
 }
 
 // next finds the first matching line in b, which begins with a line; from is -1 if
-// there is none. low is b in lower case where the pattern needs that.
-func (p *pattern) next(b, low []byte) (from, to int) {
+// there is none.
+func (p *pattern) next(b []byte) (from, to int) {
 	for at := 0; at < len(b); {
 		i := 0
 		switch {
 		case len(p.must) > 0 && p.fold:
-			i = bytes.Index(low[at:], p.must)
+			i = indexFold(b[at:], p.must, p.rare)
 		case len(p.must) > 0:
 			i = bytes.Index(b[at:], p.must)
 		case p.text != nil:
@@ -136,6 +139,79 @@ func (p *pattern) next(b, low []byte) (from, to int) {
 	return -1, -1
 }
 
+// letters are those of ASCII, those that texts have most first.
+const letters = "etaoinsrlcdupmfhgbyvwkxjqz"
+
+// rarest is the place of the byte of text, in lower case, that texts have least often.
+func rarest(text []byte) (at int) {
+	rank := func(c byte) int {
+		if i := strings.IndexByte(letters, c); i >= 0 {
+			return i
+		}
+		return 0 // spaces and punctuation are everywhere
+	}
+	for i, c := range text {
+		if rank(c) > rank(text[at]) {
+			at = i
+		}
+	}
+	return at
+}
+
+// foldWindow bounds how far one letter is looked for while the other case of it is
+// nearer.
+const foldWindow = 4 << 10
+
+// indexFold is bytes.Index for a text in lower case that capital letters of ASCII match,
+// too. It looks for the byte of text at rare.
+func indexFold(b, text []byte, rare int) int {
+	small := text[rare]
+	capital := small
+	if 'a' <= small && small <= 'z' {
+		capital -= 'a' - 'A'
+	}
+	find := func(c byte, from, end int) int {
+		if i := bytes.IndexByte(b[from:end], c); i >= 0 {
+			return from + i
+		}
+		return end
+	}
+	last := len(b) - (len(text) - rare) + 1 // where the byte at rare can be
+	for at := rare; at < last; {
+		end := min(last, at+foldWindow)
+		one, other := find(small, at, end), end
+		if capital != small {
+			other = find(capital, at, end)
+		}
+		for one < end || other < end {
+			i := min(one, other)
+			if equalFold(b[i-rare:i-rare+len(text)], text) {
+				return i - rare
+			}
+			if i == one {
+				one = find(small, i+1, end)
+			} else {
+				other = find(capital, i+1, end)
+			}
+		}
+		at = end
+	}
+	return -1
+}
+
+// equalFold reports whether b is text, in lower case, but for capital letters of ASCII.
+func equalFold(b, text []byte) bool {
+	for i, c := range b {
+		if 'A' <= c && c <= 'Z' {
+			c += 'a' - 'A'
+		}
+		if c != text[i] {
+			return false
+		}
+	}
+	return true
+}
+
 // sniff is how much of a file tells whether it is binary, in bytes.
 const sniff = 8 << 10
 
@@ -143,7 +219,7 @@ const sniff = 8 << 10
 // into several.
 const maxLine = 1 << 20
 
-// searchBytes is how much of a file is read at once.
+// searchBytes is how much of a large file is read at once.
 const searchBytes = 256 << 10
 
 // searcher searches one file after the other.
@@ -151,74 +227,110 @@ type searcher struct {
 	pattern       *pattern
 	before, after int
 
-	buf, low []byte
-	found    []GrepMatch
-	line     int      // the number of the next line
-	due      int      // how many more lines of context the last match has
-	tail     [][]byte // the lines before the next that were not given out, at most before
+	buf   []byte
+	big   [2][]byte // take turns while a large file is read
+	found []GrepMatch
+	line  int      // the number of the next line
+	due   int      // how many more lines of context the last match has
+	tail  [][]byte // the lines before the next that were not given out, at most before
 }
 
-// file searches a file. It gives nothing for a binary one.
-func (s *searcher) file(ctx context.Context, f fileReader) ([]GrepMatch, error) {
-	s.found, s.line, s.due, s.tail = nil, 1, 0, nil
-	kept := 0 // bytes of an unfinished line at the beginning of buf
-	for off := int64(0); ; {
-		if need := kept + searchBytes; len(s.buf) < need {
-			s.buf = append(s.buf, make([]byte, need-len(s.buf))...)
+// onceReader is what a vault and a snapshot have for this.
+type onceReader interface {
+	ReadOnce(ctx context.Context, list []engine.Once)
+}
+
+// files searches files, and gives what it found in each of those that match.
+func (s *searcher) files(ctx context.Context, t tree, files []grepFile) (all [][]GrepMatch, err error) {
+	in, ok := t.(onceReader)
+	if !ok {
+		return nil, &engine.Error{Kind: engine.Unsupported, Op: "read"}
+	}
+	total := 0
+	for _, f := range files {
+		total += s.room(f)
+	}
+	if len(s.buf) < total {
+		s.buf = make([]byte, total)
+	}
+	list := make([]engine.Once, len(files))
+	at := 0
+	for i, f := range files {
+		list[i] = engine.Once{Ino: f.ino, Buf: s.buf[at : at+s.room(f) : at+s.room(f)]}
+		at += s.room(f)
+	}
+	in.ReadOnce(ctx, list)
+	for i, f := range files {
+		found, err := s.file(ctx, in, &list[i])
+		if engine.KindOf(err) == engine.NotFound {
+			continue // removed meanwhile
 		}
-		n, err := f.ReadAt(ctx, s.buf[kept:kept+searchBytes], off)
 		if err != nil {
-			return nil, err
+			return all, &engine.Error{Kind: engine.KindOf(err), Op: "read", Path: f.path, Err: err}
 		}
-		b := s.buf[:kept+n]
-		if off == 0 && bytes.IndexByte(b[:min(len(b), sniff)], 0) >= 0 {
-			return nil, nil
+		if len(found) == 0 {
+			continue
 		}
-		off += int64(n)
+		text, b64 := exactly("/" + f.path)
+		for i := range found {
+			found[i].Path, found[i].PathB64 = text, b64
+		}
+		all = append(all, found)
+	}
+	return all, nil
+}
+
+// room is how much of a file is read first: one byte more than it has, so that its end
+// shows.
+func (s *searcher) room(f grepFile) int { return int(min(f.size, searchBytes-1)) + 1 }
+
+// file searches a file of which r has read the beginning. It gives nothing for a binary
+// one.
+func (s *searcher) file(ctx context.Context, in onceReader, r *engine.Once) ([]GrepMatch, error) {
+	s.found, s.line, s.due, s.tail = nil, 1, 0, nil
+	if r.Err != nil {
+		return nil, r.Err
+	}
+	b := r.Buf[:r.N]
+	if bytes.IndexByte(b[:min(len(b), sniff)], 0) >= 0 {
+		return nil, nil
+	}
+	ended := r.N < len(r.Buf)
+	for off, turn := int64(r.N), 0; ; turn = 1 - turn {
 		whole := len(b)
-		if n > 0 && (len(b) < maxLine || bytes.IndexByte(b, '\n') >= 0) {
+		if !ended && (len(b) < maxLine || bytes.IndexByte(b, '\n') >= 0) {
 			whole = bytes.LastIndexByte(b, '\n') + 1
 		}
 		s.block(b[:whole])
-		kept = copy(s.buf, b[whole:])
-		if n == 0 {
+		if ended {
 			return s.found, nil
 		}
+		rest := b[whole:] // of an unfinished line
+		next := append(s.big[turn][:0], rest...)
+		next = slices.Grow(next, searchBytes)[:len(rest)+searchBytes]
+		s.big[turn] = next
+		more := []engine.Once{{Ino: r.Ino, Off: off, Buf: next[len(rest):]}}
+		if in.ReadOnce(ctx, more); more[0].Err != nil {
+			return nil, more[0].Err
+		}
+		off += int64(more[0].N)
+		ended = more[0].N < searchBytes
+		b = next[:len(rest)+more[0].N]
 	}
 }
 
 // block searches whole lines.
 func (s *searcher) block(b []byte) {
-	var low []byte
-	if s.pattern.fold && len(s.pattern.must) > 0 {
-		s.low = lower(s.low[:0], b)
-		low = s.low
-	}
 	for len(b) > 0 {
-		from, to := s.pattern.next(b, low)
+		from, to := s.pattern.next(b)
 		if from < 0 {
 			s.skip(b)
 			return
 		}
 		s.skip(b[:from])
 		s.match(b[from:to])
-		to = min(to+1, len(b))
-		b = b[to:]
-		if low != nil {
-			low = low[to:]
-		}
+		b = b[min(to+1, len(b)):]
 	}
-}
-
-// lower appends b to dst with the capital letters of ASCII made small.
-func lower(dst, b []byte) []byte {
-	for _, c := range b {
-		if 'A' <= c && c <= 'Z' {
-			c += 'a' - 'A'
-		}
-		dst = append(dst, c)
-	}
-	return dst
 }
 
 // skip passes lines that do not match.

@@ -1,6 +1,7 @@
 package workspace
 
 import (
+	"bytes"
 	"context"
 	"fmt"
 	"math/rand/v2"
@@ -8,16 +9,26 @@ import (
 	"slices"
 	"strings"
 	"testing"
+
+	"github.com/agentvfs/avfs/engine"
 )
 
 // text is a file of a searcher.
 type text string
 
-func (t text) ReadAt(_ context.Context, p []byte, off int64) (int, error) {
-	return copy(p, t[min(off, int64(len(t))):]), nil
+func (t text) ReadOnce(_ context.Context, list []engine.Once) {
+	for i := range list {
+		r := &list[i]
+		r.N = copy(r.Buf, t[min(r.Off, int64(len(t))):])
+	}
 }
 
-func (text) Close() error { return nil }
+// search searches the file.
+func (t text) search(ctx context.Context, s *searcher) ([]GrepMatch, error) {
+	list := []engine.Once{{Buf: make([]byte, s.room(grepFile{size: int64(len(t))}))}}
+	t.ReadOnce(ctx, list)
+	return s.file(ctx, t, &list[0])
+}
 
 // plainly searches as a searcher must: line by line.
 func plainly(content, expr string, before, after int) []GrepMatch {
@@ -63,7 +74,7 @@ func TestSearcherFindsWhatLineByLineFinds(t *testing.T) {
 				t.Fatal(err)
 			}
 			s := &searcher{pattern: p, before: round % 4, after: (round / 2) % 3}
-			got, err := s.file(t.Context(), text(c))
+			got, err := text(c).search(t.Context(), s)
 			want := plainly(c, expr, s.before, s.after)
 			if err != nil || !slices.Equal(got, want) {
 				t.Fatalf("%q with %d, %d lines of context: %v\n%s\nwant\n%s", expr, s.before, s.after, err, brief(got), brief(want))
@@ -97,12 +108,34 @@ func TestSearcherOptions(t *testing.T) {
 		if err != nil {
 			t.Fatal(err)
 		}
-		got, err := (&searcher{pattern: p}).file(t.Context(), text(c.text))
+		got, err := text(c.text).search(t.Context(), &searcher{pattern: p})
 		if err != nil || len(got) != c.want {
 			t.Errorf("%+v: %d lines, %v, want %d", c.req, len(got), err, c.want)
 		}
 	}
 	if _, err := newPattern(&GrepRequest{Pattern: "("}); err == nil {
 		t.Error("a broken expression is taken")
+	}
+}
+
+// TestIndexFold compares with the plain way, on every side of a window.
+func TestIndexFold(t *testing.T) {
+	rng := rand.New(rand.NewPCG(3, 4))
+	for round := range 2000 {
+		b := make([]byte, rng.IntN(3*foldWindow))
+		for i := range b {
+			b[i] = "xXaAbB_@[`{"[rng.IntN(11)]
+		}
+		text := []byte([]string{"x", "ab", "xa_b", "@", "a@`x", "xxxxxx"}[round%6])
+		if round%2 == 0 && len(b) > len(text) { // make it rare
+			for i := range b {
+				b[i] = "aB_"[rng.IntN(3)]
+			}
+			copy(b[rng.IntN(len(b)-len(text)):], strings.ToUpper(string(text)))
+		}
+		want := bytes.Index(bytes.ToLower(b), text)
+		if got := indexFold(b, text, rarest(text)); got != want {
+			t.Fatalf("%q is at %d in %d bytes, want %d", text, got, len(b), want)
+		}
 	}
 }
