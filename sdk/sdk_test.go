@@ -6,10 +6,12 @@ import (
 	"context"
 	"flag"
 	"fmt"
+	"io/fs"
 	"os"
 	"os/exec"
 	"path/filepath"
 	"runtime"
+	"slices"
 	"strings"
 	"sync"
 	"testing"
@@ -171,6 +173,85 @@ func TestPythonPackage(t *testing.T) {
 	}
 	run(t, dir, pip, "install", "-q", "--no-index", wheels[0])
 	run(t, dir, python, "-c", "import avfs, pathlib; assert pathlib.Path(avfs.__file__).with_name('py.typed').exists(); avfs.Avfs().version()")
+}
+
+const aNodeThatWillDo = "process.exit(process.versions.node.split('.')[0] >= 18 ? 0 : 1)"
+
+// TestNode runs the tests of the Node SDK.
+func TestNode(t *testing.T) {
+	t.Parallel()
+	needs(t, "THE NODE SDK IS", "node", "-e", aNodeThatWillDo)
+	needsMount(t, "THE NODE SDK IS")
+	tests, err := filepath.Glob("node/test/*.test.cjs")
+	if err != nil || len(tests) == 0 {
+		t.Fatalf("the tests are %q, %v", tests, err)
+	}
+	args := []string{"--test"}
+	for _, file := range tests {
+		args = append(args, filepath.Join("test", filepath.Base(file)))
+	}
+	run(t, "node", "node", args...)
+}
+
+// TestNodeReadme runs the program that the README's blocks make.
+func TestNodeReadme(t *testing.T) {
+	t.Parallel()
+	needs(t, "THE README OF THE NODE SDK IS", "node", "-e", aNodeThatWillDo)
+	needsMount(t, "THE README OF THE NODE SDK IS")
+	here, err := filepath.Abs("node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	dir := project(t)
+	if err := os.Mkdir(filepath.Join(dir, "node_modules"), 0o755); err != nil {
+		t.Fatal(err)
+	}
+	if err := os.Symlink(here, filepath.Join(dir, "node_modules", "avfs")); err != nil {
+		t.Fatal(err)
+	}
+	write(t, filepath.Join(dir, "readme.mjs"), blocks(t, "node/README.md", "js"))
+	wantLines(t, run(t, dir, "env", "AVFS_HOME="+filepath.Join(dir, "home"), "node", "readme.mjs"))
+}
+
+// TestNodePackage lets the compiler of TypeScript check the declarations, and packs
+// the package and uses what came of it.
+func TestNodePackage(t *testing.T) {
+	t.Parallel()
+	if testing.Short() {
+		t.Skip("SKIP, THE NODE PACKAGE IS NOT TESTED: it installs packages, which takes long")
+	}
+	needs(t, "THE NODE PACKAGE IS", "node", "-e", aNodeThatWillDo)
+	needs(t, "THE NODE PACKAGE IS", "npm", "--version")
+	source := t.TempDir()
+	if err := os.CopyFS(source, withoutModules{os.DirFS("node")}); err != nil {
+		t.Fatal(err)
+	}
+	install := exec.Command("npm", "ci", "--ignore-scripts", "--no-fund", "--no-audit")
+	install.Dir = source
+	if out, err := install.CombinedOutput(); err != nil {
+		t.Skipf("SKIP, THE NODE PACKAGE IS NOT TESTED: %v: %s", err, out)
+	}
+	run(t, source, "node_modules/.bin/tsc", "-p", "test")
+	run(t, source, "npm", "pack")
+	user := t.TempDir()
+	write(t, filepath.Join(user, "package.json"), "{}")
+	run(t, user, "npm", "install", "--offline", "--no-fund", "--no-audit", filepath.Join(source, "avfs-0.1.0.tgz"))
+	run(t, user, "node", "-e", "new (require('avfs').Avfs)().version().then((v) => { if (!v.version) process.exit(1) })")
+	run(t, user, "node", "--input-type=module", "-e", "import { Avfs } from 'avfs'; await new Avfs().version()")
+	for _, file := range []string{"index.d.mts", "index.d.cts", "types.d.cts", "README.md"} {
+		if _, err := os.Stat(filepath.Join(user, "node_modules", "avfs", file)); err != nil {
+			t.Error(err)
+		}
+	}
+}
+
+// withoutModules is a tree without what npm has installed there.
+type withoutModules struct{ fs.FS }
+
+// ReadDir implements fs.ReadDirFS.
+func (w withoutModules) ReadDir(name string) ([]fs.DirEntry, error) {
+	entries, err := fs.ReadDir(w.FS, name)
+	return slices.DeleteFunc(entries, func(e fs.DirEntry) bool { return e.Name() == "node_modules" }), err
 }
 
 // project makes the folder that the READMEs work in.

@@ -18,8 +18,8 @@ const (
 	pythonSync  = "python/avfs/_sync.py"
 	pythonAsync = "python/avfs/_async.py" // which pythonSync is made of
 	pythonKinds = "python/avfs/_kinds.py"
-	nodeTypes   = "node/types.d.ts"
-	nodeKinds   = "node/kinds.cjs"
+	nodeTypes   = "node/types.d.cts"
+	nodeKinds   = "node/lib/kinds.cjs"
 )
 
 func main() {

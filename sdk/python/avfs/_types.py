@@ -9,6 +9,7 @@ from __future__ import annotations
 from typing import Any, NotRequired, TypedDict
 
 __all__ = [
+    "Api",
     "ApplyChange",
     "ApplyReport",
     "Approval",
@@ -56,6 +57,7 @@ __all__ = [
     "LeftOut",
     "Limits",
     "LogEntry",
+    "Mcp",
     "MergeConflict",
     "MergeResult",
     "MergeVersion",
@@ -101,6 +103,15 @@ __all__ = [
     "Version",
     "WriteResult",
 ]
+
+
+class Api(TypedDict):
+    """In the documents of: serve."""
+
+    listen: str
+    url: str
+    token_file: NotRequired[str]
+    pid: int
 
 
 class ApplyChange(TypedDict):
@@ -669,6 +680,14 @@ class LogEntry(TypedDict):
     source_root: NotRequired[str]
     changed: bool
     undone: bool
+
+
+class Mcp(TypedDict):
+    """In the documents of: mcp."""
+
+    url: str
+    socket: NotRequired[str]
+    token_file: str
 
 
 class MergeConflict(TypedDict):

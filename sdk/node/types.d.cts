@@ -2,6 +2,14 @@
 //
 // A document may have more fields than its type: later versions add some.
 
+/** In the documents of: serve. */
+export interface Api {
+  listen: string;
+  url: string;
+  token_file?: string;
+  pid: number;
+}
+
 /** In the documents of: apply. */
 export interface ApplyChange {
   path: string;
@@ -532,6 +540,13 @@ export interface LogEntry {
   source_root?: string;
   changed: boolean;
   undone: boolean;
+}
+
+/** In the documents of: mcp. */
+export interface Mcp {
+  url: string;
+  socket?: string;
+  token_file: string;
 }
 
 /** In the documents of: vault merge. */
@@ -1071,7 +1086,8 @@ export interface Results {
   "mount": MountInfo;
   "unmount": MountInfo;
   "mounts": MountInfo[];
-  "serve": Stop;
+  "mcp": Mcp;
+  "serve": Stop | Api;
   "audit list": AuditEntry[];
   "audit verify": AuditReport;
   "audit head": AuditHead;
