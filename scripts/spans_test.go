@@ -73,3 +73,37 @@ func commandName(program, line string, helps map[string]string) string {
 	}
 	return name
 }
+
+var (
+	goTestPattern = regexp.MustCompile("`(?:[A-Z_]+=\\S+ )?go test ([^`]+)`")
+	runPattern    = regexp.MustCompile(`-(run|bench) ([A-Za-z]\w*)`)
+	packageSpan   = regexp.MustCompile(`\./\S+`)
+)
+
+// TestMeasuringCommands finds commands in the text that measure something again and
+// name a test or benchmark, or a package, that is not there.
+func TestMeasuringCommands(t *testing.T) {
+	const page = "../docs/limits.md"
+	spans := goTestPattern.FindAllStringSubmatch(read(t, page), -1)
+	for _, m := range spans {
+		files, err := filepath.Glob(filepath.Join("..", packageSpan.FindString(m[1]), "*_test.go"))
+		if err != nil || len(files) == 0 {
+			t.Errorf("%s: no package with tests, %v", m[0], err)
+			continue
+		}
+		var tests strings.Builder
+		for _, f := range files {
+			tests.WriteString(read(t, f))
+		}
+		for _, r := range runPattern.FindAllStringSubmatch(m[1], -1) {
+			kind := map[string]string{"run": "Test", "bench": "Benchmark"}[r[1]]
+			name := regexp.MustCompile(`(?m)^func ` + kind + `\w*` + strings.TrimPrefix(r[2], kind))
+			if !name.MatchString(tests.String()) {
+				t.Errorf("%s: there is no %s %s", m[0], r[1], r[2])
+			}
+		}
+	}
+	if len(spans) < 5 {
+		t.Errorf("only %d commands found", len(spans))
+	}
+}

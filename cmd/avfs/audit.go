@@ -84,16 +84,25 @@ func describeAudit(w io.Writer, entries []engine.AuditEntry) {
 		if e.ExitCode != nil {
 			code = strconv.Itoa(*e.ExitCode)
 		}
-		what := e.Shell
-		if what == "" {
-			what = strings.Join(e.Argv, " ")
-		}
-		if what == "" {
-			what = e.Subject
-		}
-		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), clock(e.At), e.Kind, e.Vault, e.Action, e.Status, code, safe(what)})
+		rows = append(rows, []string{strconv.FormatUint(e.Seq, 10), clock(e.At), e.Kind, e.Vault, e.Action, e.Status, code, safe(auditWhat(e))})
 	}
 	table(w, rows)
+}
+
+// auditWhat says what an entry is about, in a line for people.
+func auditWhat(e engine.AuditEntry) string {
+	switch {
+	case e.Shell != "":
+		return e.Shell
+	case len(e.Argv) > 0:
+		return strings.Join(e.Argv, " ")
+	case e.Kind == engine.AuditPolicyChange: // the subject is the policy before
+		digest, _ := strings.CutPrefix(e.Policy, "sha256:")
+		return "now " + digest[:min(len(digest), 12)]
+	case e.Subject == "" && e.Event != 0:
+		return fmt.Sprintf("event %d of the log", e.Event)
+	}
+	return e.Subject
 }
 
 type auditVerifyCmd struct {
