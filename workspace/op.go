@@ -24,6 +24,9 @@ type Op[Req, Res any] struct {
 	// Long operations go through an owner in a process of its own, so that
 	// others can work meanwhile.
 	Long bool
+	// Brief operations need no owner that stays, whatever Config.Away says: many stores
+	// are looked at one after the other.
+	Brief bool
 	// In operations read Streams.In, which others must not.
 	In  bool
 	Run func(ctx context.Context, o *Owner, req Req, s Streams) (Res, error)
@@ -102,7 +105,7 @@ func Call[Req, Res any](ctx context.Context, w *Workspace, store string, op Op[R
 	s.Exec = by.Exec
 	deadline := time.Now().Add(w.cfg.LockWait)
 	for {
-		c, err := w.connect(ctx, store, op.Long)
+		c, err := w.connect(ctx, store, op.Long || w.cfg.Away && !op.Brief)
 		if err != nil {
 			return res, err
 		}

@@ -323,9 +323,11 @@ func (w *Workspace) List(ctx context.Context) ([]VaultDoc, []StoreFault, error) 
 		return nil, nil, err
 	}
 	current, _ := w.Current() // none is none
+	look := opVaults
+	look.Brief = true
 	docs, faults := []VaultDoc{}, []StoreFault{}
 	for _, store := range stores {
-		some, err := Call(ctx, w, store, opVaults, Nothing{}, Streams{})
+		some, err := Call(ctx, w, store, look, Nothing{}, Streams{})
 		if err != nil {
 			faults = append(faults, StoreFault{Store: store, Error: NewFault(err)})
 			continue

@@ -123,6 +123,32 @@ func TestLongGoesElsewhere(t *testing.T) {
 	}
 }
 
+// TestAwayGoesElsewhere holds that a process which has many operations at a time opens no
+// store for them, except for a look at all of them.
+func TestAwayGoesElsewhere(t *testing.T) {
+	home := t.TempDir()
+	owner := open(t, home)
+	doc, err := owner.CreateVault(t.Context(), "v", "")
+	if err != nil {
+		t.Fatal(err)
+	}
+	spawned := false
+	w, err := workspace.Open(workspace.Config{Home: home, Drivers: backends.All(), Version: "test", Away: true, Spawn: func(_ context.Context, store string) error {
+		spawned = true
+		serve(t, owner, store, -1)
+		return nil
+	}})
+	if err != nil {
+		t.Fatal(err)
+	}
+	if docs, _, err := w.List(t.Context()); err != nil || len(docs) != 1 || spawned {
+		t.Errorf("the list has %d vaults, %v; an owner was started for it: %v", len(docs), err, spawned)
+	}
+	if _, err := workspace.Call(t.Context(), w, doc.Store, workspace.OpLog, workspace.LogRequest{Vault: "v"}, workspace.Streams{}); err != nil || !spawned {
+		t.Errorf("a short operation: %v; an owner was started for it: %v", err, spawned)
+	}
+}
+
 // TestThroughOwner does everything that a command does through an owner, streams
 // included.
 func TestThroughOwner(t *testing.T) {

@@ -29,6 +29,10 @@ type Config struct {
 	// returns when it listens. Nil: this process does not start owners, and
 	// operations that want one run in it.
 	Spawn func(ctx context.Context, path string) error
+	// Away says that this process has many operations at the same time: they go through an
+	// owner that Spawn starts, so that they do not wait for each other to open and close
+	// the store.
+	Away bool
 	// EndCommand ends what is left of the command of an exec whose caller or owner
 	// has died, and fails if something does not end. Nil: this process cannot.
 	EndCommand func(left ExecLeft) error

@@ -19,7 +19,7 @@ func (a *app) workspaceWith(driver string) (*workspace.Workspace, error) {
 	}
 	s := &spawner{linger: linger, getenv: a.getenv, trace: a.trace}
 	return workspace.Open(workspace.Config{
-		Drivers: backends.All(), Mounter: mounter{driver}, Spawn: s.spawn,
+		Drivers: backends.All(), Mounter: mounter{driver}, Spawn: s.spawn, Away: a.inner,
 		EndCommand: proxy.EndCommand, Version: version(),
 	})
 }
