@@ -124,7 +124,7 @@ func quoteWord(t token) string {
 		return s
 	}
 	if len(s) > maxText {
-		s = s[:maxText]
+		s = s[:maxText+1] // so that the whole is too long, and shorten marks the cut
 	}
 	if s != "" && !strings.ContainsAny(s, " \t\n\r'\"\\$`|&;<>()*?[]{}#!") {
 		return s

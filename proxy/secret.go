@@ -108,6 +108,7 @@ func newRedactor(values map[string]string) *redactor {
 	seen := map[string]bool{}
 	for _, v := range values {
 		seen[v] = true
+		seen[strings.ReplaceAll(v, "'", `'\''`)] = true // as the policy shows it between quotes
 		if strings.ContainsRune(v, '\n') {
 			for line := range strings.Lines(v) {
 				if line = strings.TrimRight(line, "\r\n"); len(line) >= 2*minSecret {
@@ -204,6 +205,25 @@ func (r *redactor) text(s string) string {
 	return string(out)
 }
 
+// cutText is s without secrets, for a text that was cut before anybody knew them: an
+// ellipsis shows where, and in front of it may stand the beginning of one.
+func (r *redactor) cutText(s string) string {
+	parts := strings.Split(s, ellipsis)
+	last := len(parts) - 1
+	for i, part := range parts[:last] {
+		out, rest := r.scan([]byte(part), false)
+		if len(rest) > 0 {
+			out = append(out, redacted...)
+		}
+		parts[i] = string(out)
+	}
+	parts[last] = r.text(parts[last])
+	return strings.Join(parts, ellipsis)
+}
+
+// ellipsis marks where the policy has cut a text.
+const ellipsis = "..."
+
 // texts is list without secrets.
 func (r *redactor) texts(list []string) []string {
 	if r == nil {
@@ -244,10 +264,10 @@ func (e *Envelope) redact(req *Request) {
 	e.Command.Argv, e.Command.Shell = r.texts(e.Command.Argv), r.text(e.Command.Shell)
 	for i := range e.Decision.Segments {
 		s := &e.Decision.Segments[i]
-		s.Text, s.Argv, s.Reason = r.text(s.Text), r.texts(s.Argv), r.text(s.Reason)
-		s.Token, s.Via = r.text(s.Token), r.text(s.Via)
+		s.Text, s.Argv, s.Reason = r.cutText(s.Text), r.texts(s.Argv), r.cutText(s.Reason)
+		s.Token, s.Via = r.cutText(s.Token), r.text(s.Via)
 	}
-	e.Decision.Reason, e.Decision.Token = r.text(e.Decision.Reason), r.text(e.Decision.Token)
+	e.Decision.Reason, e.Decision.Token = r.cutText(e.Decision.Reason), r.cutText(e.Decision.Token)
 	if !slices.Contains(e.Isolation.Applied, secretsApplied) {
 		e.Isolation.Applied = append(e.Isolation.Applied, secretsApplied)
 	}

@@ -2,12 +2,40 @@ package proxy
 
 import (
 	"encoding/base64"
+	"encoding/json"
 	"math/rand/v2"
 	"os"
 	"path/filepath"
 	"strings"
 	"testing"
+
+	"github.com/agentvfs/avfs/policy"
 )
+
+// The policy cuts long texts before the values of secrets are known. What is left of one
+// at the cut must not be shown either.
+func TestSecretsInTextsThatWereCut(t *testing.T) {
+	const secret = "s3cret-it's-long-and-unguessable"
+	for n := 180; n < 270; n++ {
+		pad := strings.Repeat("x", n)
+		for _, req := range []Request{
+			{Argv: []string{"echo", pad, secret, "more"}}, {Argv: []string{"echo", pad + secret + pad}}, {Argv: []string{pad + secret}},
+			{Shell: "echo " + pad + " \"" + secret + "\" more"}, {Shell: "echo " + pad + " > \"/" + secret + pad + "\""}, {Shell: "( " + pad + secret},
+		} {
+			env := newEnvelope("id", &req)
+			env.Decision = policy.Default().Decide(question(&req, ""))
+			req.revealed = map[string]string{"S": secret}
+			env.redact(&req)
+			text, err := json.Marshal(env)
+			if err != nil {
+				t.Fatal(err)
+			}
+			if strings.Contains(string(text), secret[:4]) {
+				t.Fatalf("%d: %s", n, text)
+			}
+		}
+	}
+}
 
 // TestRedactor holds that no secret passes, however the stream is cut, and that all
 // else passes as it is.
