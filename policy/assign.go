@@ -32,6 +32,10 @@ func (w *walker) checkAssign(name string, val token, script bool) {
 		if !harmlessProgram(val) {
 			why = "it names a program that others run"
 		}
+	case buildVars[name] && val.known():
+		n := *w
+		n.soft, n.known = true, true
+		n.code(val, name, nil, true)
 	case name == "NODE_OPTIONS":
 		if !val.known() || containsAny(val.text, "-r", "--require", "--import", "loader", "--inspect") {
 			why = "it makes node load other code"
@@ -77,6 +81,9 @@ var loaderVars = map[string]bool{
 // modulePaths say where an interpreter finds modules. In the vault they are code of the
 // project, which runs behind a checkpoint like the rest of it.
 var modulePaths = map[string]bool{"NODE_PATH": true, "PERL5LIB": true, "PERLLIB": true, "RUBYLIB": true}
+
+// buildVars name the programs that make and its kind start, with arguments.
+var buildVars = map[string]bool{"CC": true, "CXX": true, "CPP": true, "LD": true, "AR": true, "AS": true, "RANLIB": true, "NM": true, "STRIP": true, "INSTALL": true, "RM": true, "HOSTCC": true, "LINKER": true}
 
 // programVars name a program that another one starts.
 var programVars = map[string]bool{

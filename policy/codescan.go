@@ -29,7 +29,7 @@ var (
 		calls:  compiled(`\b(system|popen|run|call|check_call|check_output|Popen|getoutput|getstatusoutput|execvp?|spawn)\s*\(\s*`),
 	}
 	nodeShells = &scanner{
-		starts: compiled(`child_process|\b(exec|spawn|fork)(File)?Sync\b|\bexecFile\b|process\s*\.\s*binding|\bDeno\s*\.\s*(run|Command)\b|\bBun\s*\.\s*(spawn|\$)|(^|[^.\w])eval\s*\(|\bnew\s+Function\b|\bexeca\b|\bshelljs\b|\bzx\b|\b(rm|rmdir)(Sync)?\s*\(\s*['"` + "`" + `](/|~|\.\.)`),
+		starts: compiled(`child_process|\b(exec|spawn|fork)(File)?Sync\b|\bexecFile\b|process\s*\.\s*binding|\bDeno\s*\.\s*(run|Command)\b|\bBun\s*\.\s*(spawn|\$)|(^|[^.\w])eval\s*\(|\bnew\s+Function\b|\bexeca\b|\bshelljs\b|\bzx\b|\b(rm|rmdir|remove)(Sync)?\s*\(\s*(['"` + "`" + `](/|~|\.\.)|process\.env\.HOME|os\.homedir)`),
 		calls:  compiled(`\b(exec|execSync|spawn|spawnSync|execFile|execFileSync|fork)\s*\(\s*`),
 	}
 	perlShells = &scanner{
@@ -85,6 +85,7 @@ func (w *walker) scanCode(base string, s *scanner, code string) {
 			w.write(literal(m[1]), ">")
 		}
 	}
+	w.codeFiles(code)
 	if !s.starts().MatchString(code) {
 		return
 	}
@@ -103,6 +104,28 @@ func (w *walker) scanCode(base string, s *scanner, code string) {
 		for i := 1; i+1 < len(parts) && i < 2*maxScans; i += 2 {
 			w.softCode(base, parts[i])
 		}
+	}
+}
+
+// codeWrites finds calls that remove or write a file whose absolute name stands in them:
+// the ways of Python, JavaScript, Perl, Ruby and PHP.
+var codeWrites = compiled(`(?:\b(?:os|shutil|fs|fsp|promises|Deno|Bun|File|FileUtils|Dir|IO)\s*\.\s*(?:unlink|remove|removedirs|rmdir|rename|replace|truncate|chmod|chown|lchown|symlink|delete|write|binwrite|mkdir|makedirs|rm|rm_f|rm_r|rm_rf|rmtree|writeFile|appendFile|writeTextFile)\s*\(?\s*|\b(?:unlink|file_put_contents|(?:rm|unlink|rmdir|writeFile|appendFile|writeTextFile|truncate|rename|chmod|chown)Sync)\s*\(?\s*|\bPath\s*\(\s*r?|\bopen\s*\(?\s*(?:my\s+)?[$\w]*\s*,?\s*(?:['"]\s*>>?\s*['"]\s*,\s*)?)['"]\s*(>*)\s*((?:/|~)[^'"\n]*)['"]([^;\n]{0,40})`)
+
+// writingMode finds what makes the opening of a file, or a path, one that is written.
+var writingMode = compiled(`^\s*,\s*(?:mode\s*=\s*)?['"][^'"]*[wax+]|^\s*\)\s*\.\s*(?:unlink|write_text|write_bytes|rmdir|rename|replace|touch|mkdir|chmod|open\([^)]*['"][wax])`)
+
+// codeFiles judges the absolute names that code removes or writes.
+func (w *walker) codeFiles(code string) {
+	if !strings.Contains(code, "'/") && !strings.Contains(code, "\"/") && !strings.Contains(code, "'~") && !strings.Contains(code, "\"~") && !strings.Contains(code, ">/") {
+		return
+	}
+	for _, m := range codeWrites().FindAllStringSubmatchIndex(code, maxScans) {
+		call, mark, name, rest := code[m[0]:m[2]], code[m[2]:m[3]], code[m[4]:m[5]], code[m[6]:m[7]]
+		opens := strings.HasPrefix(call, "open") || strings.HasPrefix(call, "Path")
+		if opens && mark == "" && !strings.Contains(call, ">") && !writingMode().MatchString(rest) {
+			continue
+		}
+		w.write(literal(name), ">")
 	}
 }
 

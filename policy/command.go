@@ -2,6 +2,7 @@ package policy
 
 import (
 	"path"
+	"slices"
 	"strings"
 )
 
@@ -53,6 +54,9 @@ func (w *walker) command(toks []token, in input) {
 	}
 	w.a.add(it)
 	w.optionCode(&it)
+	if it.kind == kindCall && !isKnown(&it) {
+		w.unknownTail(&it, in)
+	}
 }
 
 // unclearProgram says why a program's name is not understood, or "".
@@ -113,6 +117,15 @@ func (w *walker) code(t token, wrapper string, params []string, ownShell bool) {
 func (w *walker) builtin(it *item, in input) bool {
 	args := it.args
 	switch it.name {
+	case "test", "[", "unset", "read", "declare", "typeset", "local", "export", "readonly", "let", "mapfile", "readarray":
+		for _, t := range args {
+			if subscriptRuns(t.text) && !t.dyn {
+				w.a.opaque(w.via, it.display(), "the subscript of an array is evaluated, and holds a command")
+				break
+			}
+		}
+	}
+	switch it.name {
 	case "cd", "pushd":
 		w.changeDir(args)
 	case "popd":
@@ -133,6 +146,9 @@ func (w *walker) builtin(it *item, in input) bool {
 		}
 	case "printf":
 		if hasWord(args, "-v") {
+			if i := slices.IndexFunc(args, func(t token) bool { return t.text == "-v" }); i+1 < len(args) && subscriptRuns(args[i+1].text) {
+				w.a.opaque(w.via, it.display(), "the subscript of an array is evaluated, and holds a command")
+			}
 			w.forgetWords(args)
 		}
 	case "export", "readonly", "local", "declare", "typeset":
@@ -163,6 +179,13 @@ func (w *walker) builtin(it *item, in input) bool {
 		}
 	}
 	return false
+}
+
+// subscriptRuns reports whether a text, taken for a name or for arithmetic, makes the
+// shell run what its subscript holds.
+func subscriptRuns(s string) bool {
+	i := strings.IndexByte(s, '[')
+	return i > 0 && isName(s[:i]) && (strings.Contains(s[i:], "$(") || strings.Contains(s[i:], "`"))
 }
 
 func hasWord(args []token, s string) bool {

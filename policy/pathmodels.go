@@ -47,6 +47,7 @@ func buildPathModels() map[string]pathModel {
 		"wget":     {reads: []string{"-i", "--input-file", "--post-file"}, writes: []string{"-O", "--output-document", "-o", "--output-file", "-a", "--append-output", "-P", "--directory-prefix"}},
 		"tar":      {more: tarPaths},
 		"unzip":    {more: unzipPaths},
+		"cpio":     {operands: useWrite, reads: []string{"-I", "-F", "--file"}, writes: []string{"-D", "--directory", "-O"}},
 		"zip":      {operands: useCreate},
 		"7z":       {more: sevenZipPaths},
 		"gzip":     {operands: useWrite, toStdout: []string{"-c", "--stdout", "--to-stdout", "-l", "-t", "--list", "--test"}},

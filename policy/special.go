@@ -39,6 +39,10 @@ func specialOf(base string) handler {
 		return (*walker).ssh
 	case "avfs":
 		return (*walker).avfs
+	case "cmake":
+		return (*walker).cmake
+	case "pee":
+		return (*walker).pee
 	case "tmux", "screen", "zellij", "byobu":
 		return (*walker).multiplexer
 	}
@@ -81,6 +85,9 @@ func (w *walker) find(it *item, in input) {
 			n := *w
 			n.soft = true
 			n.run([]token{literal("rm"), found}, "find -delete", input{})
+			if start, ok := unknownStart(it.args); ok {
+				n.run([]token{literal("rm"), literal("-r"), start}, "find -delete", input{})
+			}
 		case "-fprint", "-fprint0", "-fls", "-fprintf":
 			if i+1 < len(it.args) {
 				w.write(it.args[i+1], ">")
@@ -101,6 +108,22 @@ func (w *walker) systemStart(args []token) (token, bool) {
 		}
 	}
 	return token{}, false
+}
+
+// unknownStart returns the first starting point of find that only the run will know,
+// where no test chooses among what lies below it.
+func unknownStart(args []token) (token, bool) {
+	start := slices.IndexFunc(args, func(t token) bool { return t.dyn || strings.HasPrefix(t.text, "-") })
+	if start < 0 || !args[start].dyn {
+		return token{}, false
+	}
+	for _, t := range args {
+		switch t.text {
+		case "-name", "-iname", "-path", "-ipath", "-wholename", "-regex", "-iregex", "-newer", "-mtime", "-mmin", "-empty", "-size":
+			return token{}, false
+		}
+	}
+	return args[start], true
 }
 
 func replaceFound(words []token, start token) []token {
@@ -175,9 +198,37 @@ func (w *walker) fdStarts(args, words []token, via string) {
 	}
 }
 
+// tarAbsolute reports whether tar extracts members under absolute names.
+func tarAbsolute(args []token) bool {
+	extracts, absolute := false, false
+	for i, t := range args {
+		s := t.certain()
+		letters := ""
+		switch {
+		case s == "--extract" || s == "--get":
+			extracts = true
+		case s == "--absolute-names" || s == "--absolute-paths":
+			absolute = true
+		case len(s) > 1 && s[0] == '-' && s[1] != '-':
+			letters, _, _ = strings.Cut(s[1:], "f") // what follows is the archive
+			if strings.HasSuffix(s, "f") {
+				letters = s[1:]
+			}
+		case i == 0: // tar xPf a
+			letters = s
+		}
+		extracts = extracts || strings.Contains(letters, "x")
+		absolute = absolute || strings.Contains(letters, "P")
+	}
+	return extracts && absolute
+}
+
 // tar judges the commands that tar starts.
 func (w *walker) tar(it *item, in input) {
 	w.a.add(*it)
+	if tarAbsolute(it.args) {
+		w.a.floor(RequireApproval, "tar-absolute", w.via, it.display(), "the names in the archive may lead anywhere")
+	}
 	for i, t := range it.args {
 		s := t.certain()
 		name, value, ok := t.splitAssign()
@@ -199,6 +250,48 @@ func (w *walker) tar(it *item, in input) {
 			n.soft = true
 			n.code(value, "tar "+name, nil, true)
 		}
+	}
+}
+
+// cmakeTools are the commands of cmake's -E that other programs do as well.
+var cmakeTools = map[string][]string{
+	"rm": {"rm"}, "remove": {"rm"}, "remove_directory": {"rm", "-r"}, "copy": {"cp"}, "copy_directory": {"cp", "-r"}, "copy_if_different": {"cp"},
+	"rename": {"mv"}, "touch": {"touch"}, "tar": {"tar"}, "env": {"env"}, "time": {"time"}, "create_symlink": {"ln", "-s"}, "make_directory": {"mkdir"},
+}
+
+// cmake judges its command line tools as the programs that do the same.
+func (w *walker) cmake(it *item, in input) {
+	w.a.add(*it)
+	for i, t := range it.args {
+		if t.text != "-E" || i+1 >= len(it.args) {
+			continue
+		}
+		tool := it.args[i+1].certain()
+		rest := it.args[i+2:]
+		if tool == "chdir" && len(rest) > 1 {
+			n := *w
+			n.st = w.st.clone()
+			n.changeDir(rest[:1])
+			n.run(rest[1:], "cmake -E", in)
+			return
+		}
+		if as, ok := cmakeTools[tool]; ok {
+			words := make([]token, 0, len(as)+len(rest))
+			for _, s := range as {
+				words = append(words, literal(s))
+			}
+			w.run(append(words, rest...), "cmake -E", in)
+		}
+		return
+	}
+}
+
+// pee judges the commands that it hands its input to, each of which is shell code.
+func (w *walker) pee(it *item, in input) {
+	it.kind = kindWrapper
+	w.a.add(*it)
+	for _, t := range it.args {
+		w.code(t, it.base, nil, true)
 	}
 }
 

@@ -131,6 +131,9 @@ func (w *walker) assign(as *syntax.Assign, lasting bool) token {
 	if as.Name == nil {
 		return val
 	}
+	if subscriptRuns(val.text) && !val.dyn {
+		w.a.opaque(w.via, as.Name.Value+"="+val.text, "where arithmetic uses the value, it runs the command in it")
+	}
 	name := as.Name.Value
 	if as.Append {
 		if old, ok := w.lookup(name); ok && val.known() {

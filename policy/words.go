@@ -329,6 +329,9 @@ func unescape(s, special string) string {
 // param appends the value of a parameter where it is known.
 func (x *expansion) param(p *syntax.ParamExp, quoted bool) {
 	x.w.inner(p)
+	if p.Exp != nil && p.Exp.Op == syntax.OtherParamOps && p.Exp.Word != nil && p.Exp.Word.Lit() == "P" {
+		x.w.a.opaque(x.w.via, x.w.source(p), "the value is expanded like a prompt, which runs the commands in it")
+	}
 	if p.Param == nil || p.Flags != nil || p.Excl || p.Length || p.Width || p.IsSet || p.NestedParam != nil ||
 		p.Index != nil || len(p.Modifiers) > 0 || p.Slice != nil || p.Repl != nil || p.Names != 0 {
 		// A length or a set test is a number; an indirect or array value may be anything.

@@ -3,6 +3,7 @@ package policy
 import (
 	"slices"
 	"strings"
+	"sync"
 )
 
 // wrapper says how a program that runs another one reads its arguments.
@@ -95,6 +96,17 @@ var wrappers = map[string]wrapper{
 	"xdg-terminal-exec": {},
 	"proot":             {short: "rRSbmqwkiv", dir: []string{"-w"}},
 	"sg":                {skip: 1, code: []string{"-c", "--command"}},
+	"arch":              {short: "de", mere: true},
+	"setarch":           {mere: true},
+	"linux32":           {mere: true},
+	"linux64":           {mere: true},
+	"choom":             {short: "np", long: []string{"--adjust", "--pid"}, mere: true},
+	"ifne":              {mere: true},
+	"cgexec":            {short: "g", mere: true},
+	"dtach":             {skip: 1, short: "Ee", soft: true},
+	"systemd-inhibit":   {mere: true},
+	"ssh-agent":         {short: "aEPt", nothing: []string{"-k"}, mere: true},
+	"sshpass":           {short: "fdpP", mere: true},
 }
 
 // wrapperOf returns how a program that runs another one reads its arguments.
@@ -125,10 +137,13 @@ func (w *walker) wrapper(it *item, spec wrapper, in input) {
 		n.st = w.st.clone()
 		n.changeDir([]token{*o.dir})
 	}
+	rest := it.args[min(o.at, len(it.args)):]
 	for _, code := range o.code {
+		if it.base == "env" && len(rest) > 0 { // which splits the text, and goes on with the words behind it
+			code = joinCode(append([]token{code}, quoted(rest)...))
+		}
 		n.code(code, it.base, nil, true)
 	}
-	rest := it.args[min(o.at, len(it.args)):]
 	switch {
 	case len(o.code) > 0 || o.nothing:
 		w.a.add(*it)
@@ -305,6 +320,86 @@ func joinCode(words []token) token {
 		}
 	}
 	return literal(strings.Join(parts, " "))
+}
+
+// quoted are words as shell code in which each is one word.
+func quoted(words []token) []token {
+	out := slices.Clone(words)
+	for i, t := range out {
+		if t.known() {
+			out[i] = literal("'" + strings.ReplaceAll(t.text, "'", `'\''`) + "'")
+		}
+	}
+	return out
+}
+
+// unknownTail judges what a program that nobody knows may be told to run: the words
+// behind "--", and those that begin with a program that destroys or with a shell and its
+// code. They count only where a rule speaks about them.
+func (w *walker) unknownTail(it *item, in input) {
+	n := *w
+	n.soft, n.known = true, true
+	for i, t := range it.args[:min(len(it.args), maxTail)] {
+		rest := it.args[i:]
+		switch {
+		case !t.known() || len(rest) < 2:
+		case t.text == "--":
+			n.run(rest[1:], it.base, in)
+			return
+		case destroys(t.text), isShellName(t.text) && carriesCode(rest[1:]):
+			n.run(rest, it.base, in)
+			return
+		}
+	}
+}
+
+// knownPrograms are those of which more is known than their names: what they run, read
+// and write, or at least what the default policy says about them.
+var knownPrograms = sync.OnceValue(func() map[string]struct{} {
+	all := map[string]struct{}{}
+	for base := range pathModels() {
+		all[base] = struct{}{}
+	}
+	for base := range optModels {
+		all[base] = struct{}{}
+	}
+	for _, spec := range defaultSpecs {
+		for _, name := range spec.Prog {
+			all[name] = struct{}{}
+		}
+	}
+	return all
+})
+
+func isKnown(it *item) bool {
+	_, known := knownPrograms()[it.base]
+	return known
+}
+
+// maxTail is among how many words of an unknown program a command is looked for.
+const maxTail = 32
+
+// destroys reports whether a word names a program that does little but harm where it is
+// not meant.
+func destroys(word string) bool {
+	_, base, _ := programName(word)
+	switch base {
+	case "rm", "shred", "dd", "wipefs", "sudo", "doas":
+		return true
+	}
+	return strings.HasPrefix(base, "mkfs.")
+}
+
+func isShellName(word string) bool {
+	_, base, _ := programName(word)
+	_, ok := shells[base]
+	return ok
+}
+
+// carriesCode reports whether the arguments of a shell begin with code.
+func carriesCode(args []token) bool {
+	s := args[0].certain()
+	return len(args) > 1 && len(s) > 1 && s[0] == '-' && s[1] != '-' && strings.HasSuffix(s, "c")
 }
 
 // runner judges "poetry run X" and its kind: the call itself, and X where a rule
