@@ -180,6 +180,22 @@ func runPython(t *testing.T, d *desk, blk block) string {
 	return blk.text
 }
 
+// runNode runs a program with the client for Node.
+func runNode(t *testing.T, d *desk, blk block) string {
+	sdk, err := filepath.Abs("../sdk/node")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if out, err := d.run("node", "-e", "process.exit(process.versions.node.split('.')[0] >= 18 ? 0 : 1)"); err != nil {
+		t.Skipf("SKIPPED, NOT PROVEN: it needs Node 18: %v\n%s", err, out)
+	}
+	d.write(t, "block.mjs", blk.text)
+	if out, err := d.bash("mkdir -p node_modules && ln -sfn '" + sdk + "' node_modules/avfs && node block.mjs"); err != nil {
+		t.Errorf("%v\n%s", err, out)
+	}
+	return blk.text
+}
+
 // exitCode is 0 without an error, and -1 where the program did not end by itself.
 func exitCode(err error) int {
 	var ended *exec.ExitError

@@ -28,7 +28,7 @@ const prepare = "prepare"
 // Languages of which each block is run, and those of which nothing can be run.
 var (
 	runners = map[string]func(*testing.T, *desk, block) string{
-		"sh": runShell, prepare: runShell, "console": runConsole, "go": runGo, "python": runPython,
+		"sh": runShell, prepare: runShell, "console": runConsole, "go": runGo, "python": runPython, "js": runNode,
 	}
 	inert = map[string]bool{"json": true, "yaml": true, "text": true, "toml": true}
 )
