@@ -16,6 +16,7 @@ require (
 	github.com/rogpeppe/go-internal v1.16.0 // cmd/avfs, in tests: runs the scripts
 	github.com/schollz/progressbar/v3 v3.19.1 // cmd/avfs: progress of import and export
 	github.com/tidwall/btree v1.8.2 // engine: pending changes; engine/kv/memkv: tables
+	github.com/ulikunitz/xz v0.5.17 // cmd/avfs: archives that xz has compressed
 	github.com/winfsp/cgofuse v1.6.0 // cgofusefs: libfuse
 	go.etcd.io/bbolt v1.5.0 // backends/bbolt: a database
 	go.yaml.in/yaml/v4 v4.0.0 // policy: the form of the rules

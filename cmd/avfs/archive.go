@@ -16,6 +16,7 @@ import (
 
 	"github.com/klauspost/compress/gzip"
 	"github.com/klauspost/compress/zstd"
+	"github.com/ulikunitz/xz"
 
 	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/transfer"
@@ -110,7 +111,7 @@ func decompressed(r io.Reader) (io.Reader, error) {
 	case bytes.HasPrefix(magic, []byte("BZh")):
 		return bzip2.NewReader(b), nil
 	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
-		return nil, &engine.Error{Kind: engine.Unsupported, Err: errors.New("xz is not read here: xz -dc FILE | avfs import --tar -")}
+		return xz.NewReader(b)
 	}
 	return b, nil
 }

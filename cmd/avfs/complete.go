@@ -170,7 +170,7 @@ _avfs() {
   for ((i = 2; i < CURRENT; i++)); do
     word=$words[i]
     case "$word" in
-      --) _normal; return ;;
+      --) shift $i words; ((CURRENT -= i)); _normal; return ;;
       %s) ((i++)) ;;
       -*) ;;
       *)

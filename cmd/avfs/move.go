@@ -14,7 +14,7 @@ import (
 type importCmd struct {
 	Source    string         `arg:"" help:"Directory or file on the host."`
 	Dest      workspace.Path `arg:"" optional:"" default:"/" help:"Where it goes in the vault."`
-	Tar       bool           `xor:"kind" help:"SOURCE is a tar archive, which gzip, zstd or bzip2 may have compressed; - is standard input."`
+	Tar       bool           `xor:"kind" help:"SOURCE is a tar archive, which gzip, zstd, bzip2 or xz may have compressed; - is standard input."`
 	Git       bool           `xor:"kind" help:"SOURCE is a Git repository, or REPO@REVISION: take the tree of that commit, by default of HEAD."`
 	Gitignore bool           `xor:"kind" help:"Leave out what Git ignores there."`
 	Update    bool           `help:"Read only files of which size, time or mode differ from the vault's."`
