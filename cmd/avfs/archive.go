@@ -103,17 +103,40 @@ func decompressed(r io.Reader) (io.Reader, error) {
 	if err != nil && !errors.Is(err, io.EOF) {
 		return nil, err
 	}
+	var plain io.Reader
 	switch {
 	case bytes.HasPrefix(magic, []byte("\x1f\x8b")):
-		return gzip.NewReader(b)
+		plain, err = gzip.NewReader(b)
 	case bytes.HasPrefix(magic, []byte("\x28\xb5\x2f\xfd")):
-		return zstd.NewReader(b)
+		plain, err = zstd.NewReader(b)
 	case bytes.HasPrefix(magic, []byte("BZh")):
-		return bzip2.NewReader(b), nil
+		plain, err = bzip2.NewReader(b), nil
 	case bytes.HasPrefix(magic, []byte("\xfd7zXZ\x00")):
-		return xz.NewReader(b)
+		plain, err = xz.NewReader(b)
+	default:
+		return b, nil
 	}
-	return b, nil
+	return compressed{plain}, asBroken(err)
+}
+
+// compressed reads what a compressed archive holds.
+type compressed struct{ io.Reader }
+
+func (c compressed) Read(p []byte) (int, error) {
+	n, err := c.Reader.Read(p)
+	if err != io.EOF && err != nil {
+		err = asBroken(err)
+	}
+	return n, err
+}
+
+// asBroken makes what a decompressor says of an archive Invalid. What kept the archive
+// from being read at all has a kind of its own.
+func asBroken(err error) error {
+	if _, ofHost := errors.AsType[*fs.PathError](err); err == nil || ofHost || engine.KindOf(err) != engine.Internal {
+		return err
+	}
+	return &engine.Error{Kind: engine.Invalid, Err: err}
 }
 
 // gitArchive is the tree of a revision as an archive. Close waits for git's end.
