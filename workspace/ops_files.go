@@ -295,7 +295,7 @@ var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: fun
 	if err := req.possible(ctx, v); err != nil {
 		return res, err
 	}
-	in, done, err := o.gather(ctx, v, s.in())
+	in, size, done, err := o.gather(ctx, v, s.in())
 	if err != nil {
 		return res, err
 	}
@@ -305,7 +305,7 @@ var OpWrite = Op[WriteRequest, WriteResult]{Name: "fs.write", In: true, Run: fun
 				return err
 			}
 		}
-		res.Bytes, err = v.WriteFile(ctx, string(req.Path), in, &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create})
+		res.Bytes, err = v.WriteFile(ctx, string(req.Path), in, &engine.WriteOptions{Perm: req.Mode, Append: req.Append, Create: req.Create, Size: size})
 		return err
 	})
 	return res, errors.Join(err, done())
