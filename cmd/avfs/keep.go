@@ -127,7 +127,8 @@ func (a *app) startKeeper() ([]byte, error) {
 		}
 		return nil, &engine.Error{Kind: engine.Internal, Op: "start service", Err: fmt.Errorf("the process that keeps it has ended: %w", err)}
 	}
-	return line, cmd.Process.Release()
+	go func() { _ = cmd.Wait() }() // ends with the service, or with this process
+	return line, nil
 }
 
 // keeperLog takes what the keeper writes to standard error; nil if there is no place.

@@ -57,6 +57,7 @@ func (c *serveCmd) serveAPI(a *app) error {
 	if err != nil {
 		return err
 	}
+	surviveBrokenPipe()
 	errs := &apiErrors{a: a}
 	cfg := httpapi.Config{
 		Commands: list, Status: statusOf, Version: version(), Failure: failure, Event: event,

@@ -100,12 +100,14 @@ func (s *spawner) spawn(ctx context.Context, path string) error {
 	if ctx.Err() != nil {
 		err = ctx.Err()
 	}
+	// It ends by itself, and nobody is interested in how; but who stays must not keep what
+	// is left of it.
+	go func() { _ = cmd.Wait() }()
 	if err != nil {
-		go func() { _ = cmd.Wait() }() // it ends by itself; nobody is interested in how
 		return err
 	}
 	s.trace("owner of the store started in %s, pid %d", time.Since(started).Round(time.Millisecond), cmd.Process.Pid)
-	return cmd.Process.Release()
+	return nil
 }
 
 // awaitReady reads the owner's line.
