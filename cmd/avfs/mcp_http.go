@@ -1,6 +1,7 @@
 package main
 
 import (
+	"cmp"
 	"context"
 	"crypto/rand"
 	"crypto/subtle"
@@ -34,49 +35,61 @@ const (
 // mcpDoc is what 'mcp --listen --json' prints when it serves.
 type mcpDoc struct {
 	URL       string `json:"url"`
-	Socket    string `json:"socket,omitempty"` // where to connect to, if not to the host of the URL
-	TokenFile string `json:"token_file"`       // holds what each request has to bring as a bearer token
+	Socket    string `json:"socket,omitempty"`     // where to connect to, if not to the host of the URL
+	TokenFile string `json:"token_file,omitempty"` // holds what each request has to bring as a bearer token, at a port
 }
 
 // serveHTTP serves any number of clients over HTTP until the program is told to end.
 func (s *mcpServer) serveHTTP(a *app, address string) error {
-	w, err := a.workspace()
+	l, doc, token, err := s.listen(address)
 	if err != nil {
 		return err
-	}
-	token, file, err := bearerToken(w.Home())
-	if err != nil {
-		return err
-	}
-	l, err := listenHere(address)
-	if err != nil {
-		return err
-	}
-	doc := mcpDoc{URL: "http://localhost" + mcpPath, Socket: l.Addr().String(), TokenFile: file}
-	if l.Addr().Network() == "tcp" {
-		doc.URL, doc.Socket = "http://"+l.Addr().String()+mcpPath, ""
 	}
 	srv := &http.Server{Handler: s.handler(token), ReadHeaderTimeout: 10 * time.Second}
-	stop := context.AfterFunc(a.ctx, func() {
+	ended := make(chan struct{})
+	stop := context.AfterFunc(a.ctx, func() { // which has ended the calls
+		defer close(ended)
 		ctx, cancel := context.WithTimeout(context.WithoutCancel(a.ctx), mcpEnd)
 		defer cancel()
 		if srv.Shutdown(ctx) != nil {
 			_ = srv.Close() // what is left are streams on which nothing is said
 		}
 	})
-	defer stop()
-	if err := a.print(doc, nil); err != nil {
+	at := cmp.Or(doc.Socket, doc.URL)
+	if err := a.print(doc, func(io.Writer) { a.note("serving the Model Context Protocol at %s", safe(at)) }); err != nil {
 		return errors.Join(err, l.Close())
 	}
-	at := doc.URL
-	if doc.Socket != "" {
-		at = doc.Socket
-	}
-	a.note("avfs: serving the Model Context Protocol at %s; the token is in %s", at, file)
 	if err := srv.Serve(l); !errors.Is(err, http.ErrServerClosed) {
+		stop()
 		return err
 	}
+	<-ended
 	return nil
+}
+
+// listen begins to listen, and says what the clients need to know. Without a token
+// everybody who reaches the listener may speak.
+func (s *mcpServer) listen(address string) (l net.Listener, doc mcpDoc, token string, err error) {
+	if path, ok := strings.CutPrefix(address, unixPrefix); ok {
+		if doc.Socket, err = filepath.Abs(path); err != nil {
+			return nil, doc, "", err
+		}
+		doc.URL = "http://localhost" + mcpPath
+		l, err = listenUnix(doc.Socket)
+		return l, doc, "", err
+	}
+	addr, err := loopback(address)
+	if err != nil {
+		return nil, doc, "", err
+	}
+	if token, doc.TokenFile, err = bearerToken(s.workspace.Home()); err != nil {
+		return nil, doc, "", err
+	}
+	if l, err = net.Listen("tcp", addr); err != nil {
+		return nil, doc, "", err
+	}
+	doc.URL = "http://" + l.Addr().String() + mcpPath
+	return l, doc, token, nil
 }
 
 // handler speaks both forms of the protocol, with sessions and without, to who has the
@@ -98,6 +111,9 @@ func (s *mcpServer) handler(token string) http.Handler {
 		}
 		stateful.ServeHTTP(w, r)
 	})
+	if token == "" {
+		return mux
+	}
 	return http.NewCrossOriginProtection().Handler(withToken(token, mux))
 }
 
@@ -117,7 +133,7 @@ func withToken(token string, next http.Handler) http.Handler {
 // bearerToken reads the token of the workspace, or makes one that stays. Only the user
 // can read the file.
 func bearerToken(home string) (token, file string, err error) {
-	file = filepath.Join(home, "mcp-token")
+	file = filepath.Join(home, "mcp.token")
 	if err := os.MkdirAll(home, 0o700); err != nil {
 		return "", "", err
 	}
@@ -142,16 +158,4 @@ func bearerToken(home string) (token, file string, err error) {
 		err = usageError("%s holds no token: remove it, and a new one is made", file)
 	}
 	return token, file, err
-}
-
-// listenHere listens at an address of this machine: 127.0.0.1:PORT or unix:PATH.
-func listenHere(address string) (net.Listener, error) {
-	if path, ok := strings.CutPrefix(address, "unix:"); ok {
-		return listenUnix(path)
-	}
-	address, err := loopback(address)
-	if err != nil {
-		return nil, err
-	}
-	return net.Listen("tcp", address)
 }

@@ -546,7 +546,7 @@ export interface LogEntry {
 export interface Mcp {
   url: string;
   socket?: string;
-  token_file: string;
+  token_file?: string;
 }
 
 /** In the documents of: vault merge. */

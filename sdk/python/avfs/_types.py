@@ -687,7 +687,7 @@ class Mcp(TypedDict):
 
     url: str
     socket: NotRequired[str]
-    token_file: str
+    token_file: NotRequired[str]
 
 
 class MergeConflict(TypedDict):
