@@ -31,7 +31,9 @@ func (c *mcpCmd) run(a *app) error {
 	}
 	ctx, cancel := context.WithCancel(a.ctx)
 	defer cancel()
-	w, err := a.workspace()
+	calls := *a
+	calls.inner = true // what the server does itself it does as its calls do
+	w, err := calls.workspace()
 	if err != nil {
 		return err
 	}
