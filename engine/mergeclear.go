@@ -22,7 +22,7 @@ func (m *merger) clear(e *entity, at located) error {
 }
 
 // sendHome plans that what ours has of e moves to where theirs has it, and reports
-// whether it can. Directories and files with several names stay where they are.
+// whether it can. A file with several names cannot: it goes, and keepCommon brings it.
 func (m *merger) sendHome(e *entity, at located) (bool, error) {
 	st := m.of[e]
 	if e.base == "" || m.stays[e] || st != nil && (st.remove || st.move || st.create) {
@@ -33,7 +33,7 @@ func (m *merger) sendHome(e *entity, at located) (bool, error) {
 		return false, err
 	}
 	to := m.placeIn(&m.theirs, e)
-	if to == m.placeIn(&m.ours, e) || at.n.isDir() || at.n.nlink > 1 || theirs.n.nlink > 1 {
+	if to == m.placeIn(&m.ours, e) || at.n.isDir() && !theirs.n.isDir() || !at.n.isDir() && (at.n.nlink > 1 || theirs.n.nlink > 1) {
 		return false, nil
 	}
 	step := &mergeStep{e: e, ours: at, theirs: theirs}

@@ -60,6 +60,36 @@ func TestMergeOneNameForTwo(t *testing.T) {
 			base: "w g/b 1", ours: "mv g/b b/c", theirs: "mv g/b g/d\nln g/d b/c\nln g/d b/a",
 			want: tree{"b": "dir", "b/a": "1 = b/a", "b/c": "1 = b/a", "g": "dir", "g/d": "1 = b/a"},
 		},
+		{
+			name: "what ours moved onto what theirs made a directory, for theirs", opts: theirs,
+			base: "w c c\nw f f", ours: "mv f c", theirs: "rm c\nw c/z z",
+			want: tree{"c": "dir", "c/z": "z", "f": "f"},
+		},
+		{
+			name: "what theirs moved to where ours has a directory, for ours", opts: ours,
+			base: "w d 3\nw c c", ours: "d g\nw c ours", theirs: "w c theirs\nmv d g\nw d 6",
+			want: tree{"d": "3", "g": "dir", "c": "ours"},
+		},
+		{
+			name: "what ours exchanged, and theirs replaced one of, for theirs", opts: theirs,
+			base: "w a a\nw e e", ours: "mv e f\nmv f swap\nmv a f\nmv swap a", theirs: "w f/b new",
+			want: tree{"a": "a", "e": "e", "f": "dir", "f/b": "new"},
+		},
+		{
+			name: "directories moved into each other, for ours", opts: ours,
+			base: "w a/1 1\nw b/2 2", ours: "mv a b/a", theirs: "mv b a/b",
+			want: tree{"b": "dir", "b/2": "2", "b/a": "dir", "b/a/1": "1"},
+		},
+		{
+			name: "directories moved into each other, for theirs", opts: theirs,
+			base: "w a/1 1\nw b/2 2", ours: "mv a b/a\nw b/a/n new", theirs: "mv b a/b",
+			want: tree{"a": "dir", "a/1": "1", "a/b": "dir", "a/b/2": "2", "a/n": "new"},
+		},
+		{
+			name: "a directory moved into a new one in the other, for theirs", opts: theirs,
+			base: "w a/1 1\nw b/2 2", ours: "d b/n\nmv a b/n/a", theirs: "mv b a/b",
+			want: tree{"a": "dir", "a/1": "1", "a/b": "dir", "a/b/2": "2", "a/b/n": "dir"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := mergeVaults(t, tc.base, tc.ours, tc.theirs)

@@ -3,7 +3,6 @@ package engine
 import (
 	"context"
 	"slices"
-	"sort"
 	"strings"
 )
 
@@ -132,6 +131,7 @@ type merger struct {
 	of           map[*entity]*mergeStep
 	kept         []string         // directories of the base that theirs deleted and that stay, with what is below
 	stays        map[*entity]bool // what a conflict keeps as it is
+	forced       map[*entity]bool // what becomes as theirs has it, so that nothing is lost
 	unsettled    bool             // a step got a place that is still to be looked at
 	conflicts    []MergeConflict
 	resolved     []MergeConflict
@@ -173,7 +173,7 @@ func (st *mergeStep) edits() bool {
 func (s *Store) planMerge(ctx context.Context, base, src, dst Root, opts MergeOptions) (*merger, error) {
 	m := &merger{
 		s: s, ctx: ctx, opts: opts, chosen: topsOf(opts.Paths), base: view{src: s.nodes, root: base.ref},
-		entities: map[string]*entity{}, of: map[*entity]*mergeStep{}, stays: map[*entity]bool{},
+		entities: map[string]*entity{}, of: map[*entity]*mergeStep{}, stays: map[*entity]bool{}, forced: map[*entity]bool{},
 	}
 	var err error
 	if m.theirs, err = s.mergeSide(ctx, base, src); err != nil {
@@ -443,7 +443,11 @@ func (m *merger) settle() error {
 		if err != nil {
 			return err
 		}
-		changed = changed || more || saved || m.unsettled
+		kept, err := m.keepCommon()
+		if err != nil {
+			return err
+		}
+		changed = changed || more || saved || kept || m.unsettled
 	}
 	return m.joinLinks()
 }
@@ -459,8 +463,7 @@ func (m *merger) refuse(st *mergeStep) {
 // admitPlace reports whether st can have its place.
 func (m *merger) admitPlace(st *mergeStep) (bool, error) {
 	if st.move && m.inItself(st) {
-		m.conflict(ConflictRenameRename, three{e: st.e, ours: st.ours, theirs: st.theirs}, nil, "")
-		return false, nil
+		return m.untangle(st)
 	}
 	up, err := m.find(&m.ours, st.to.up)
 	if err != nil {
@@ -484,7 +487,7 @@ func (m *merger) admitPlace(st *mergeStep) (bool, error) {
 		if m.of[st.to.up] != nil && m.of[st.to.up].remove && st.parents {
 			return true, nil
 		}
-		if m.clash(ConflictDirectoryFile, v, nil) != pickTheirs {
+		if m.stays[st.to.up] || m.clash(ConflictDirectoryFile, v, nil) != pickTheirs {
 			return false, nil
 		}
 		st.parents = true
@@ -511,6 +514,10 @@ func (m *merger) admitName(st *mergeStep, up located, v three) (bool, error) {
 	kind := ConflictAddAdd
 	if st.move || e.base != "" {
 		kind = ConflictRenameAdd
+	}
+	if m.stays[e] && m.pick(kind, v) == pickTheirs {
+		m.conflict(kind, v, nil, pickNone) // decided for both sides
+		return false, nil
 	}
 	if m.clash(kind, v, nil) != pickTheirs {
 		return false, nil
@@ -552,68 +559,4 @@ func (m *merger) pathAfter(e *entity) string {
 		return topPath
 	}
 	return joinPath(m.pathAfter(at.up), at.name)
-}
-
-// settleRemoved keeps directories that would not be empty, the deepest first.
-func (m *merger) settleRemoved() (changed bool, err error) {
-	var dirs []*mergeStep
-	for _, st := range m.steps {
-		if st.remove && !st.tree && st.ours.n.isDir() {
-			dirs = append(dirs, st)
-		}
-	}
-	sort.Slice(dirs, func(i, j int) bool {
-		return strings.Count(dirs[i].ours.path, "/") > strings.Count(dirs[j].ours.path, "/")
-	})
-	for _, st := range dirs {
-		left, added, err := m.leftIn(st)
-		if err != nil {
-			return changed, err
-		}
-		if left == 0 {
-			continue
-		}
-		kind := ConflictEditDelete
-		if st.create {
-			kind = ConflictDirectoryFile
-		}
-		if len(added) > 0 || st.create {
-			if m.clash(kind, three{e: st.e, ours: st.ours, theirs: st.theirs}, added) == pickTheirs {
-				st.tree = true
-				continue
-			}
-		}
-		m.stays[st.e] = true
-		m.drop(st)
-		changed = true
-	}
-	return changed, nil
-}
-
-// leftIn counts the entries that a directory will still have, and lists those that
-// nothing but ours explains.
-func (m *merger) leftIn(dir *mergeStep) (left int, added []string, err error) {
-	err = m.ours.w.readDir(m.ctx, dir.ours.ino, "", func(entry DirEntry) error {
-		p := joinPath(dir.ours.path, entry.Name)
-		e := m.entityAt(&m.ours, p)
-		if st := m.of[e]; st != nil && (st.remove && !st.create || st.move) {
-			return nil
-		}
-		left++
-		if m.stays[e] || m.unselected(e) {
-			return nil
-		}
-		added = append(added, p)
-		return nil
-	})
-	return left, added, err
-}
-
-// unselected reports whether theirs deleted e and the merge leaves that out.
-func (m *merger) unselected(e *entity) bool {
-	if len(m.opts.Paths) == 0 || e.base == "" || m.chosen.has(e.base) {
-		return false
-	}
-	_, there := m.theirs.now(e.base)
-	return !there
 }
