@@ -171,6 +171,7 @@ type grafter struct {
 	from view
 	now  int64
 	made map[Ino]Ino // inode of the other state -> inode in this one
+	anew bool        // what it makes is a copy: no other name of what is here, and with its times
 }
 
 // spot is what a path leads to in one state; n is nil where nothing is.
@@ -368,7 +369,7 @@ func (g *grafter) create(ctx context.Context, want spot, dir Ino, name string) e
 	if err != nil {
 		return err
 	}
-	if n.isRegular() {
+	if n.isRegular() && !g.anew {
 		n.mtime = g.now
 		v.putInode(ino, n)
 	}
@@ -408,7 +409,7 @@ func (g *grafter) sibling(ctx context.Context, want side) (Ino, *inode, error) {
 		n, err := w.inode(ctx, ino)
 		return ino, n, err
 	}
-	if want.n.isDir() || want.n.nlink < 2 {
+	if want.n.isDir() || want.n.nlink < 2 || g.anew {
 		return 0, nil, nil
 	}
 	n, err := w.inode(ctx, want.ino)
