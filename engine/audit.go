@@ -49,8 +49,7 @@ type AuditEntry struct {
 }
 
 // The kinds of audit entries, and what their subjects are. Changes that fail have no
-// entry; commands always have one. Neither has what the retention rule of a vault drops
-// by itself: the entry that set the rule tells of it.
+// entry; commands always have one.
 const (
 	AuditExec             = "exec"
 	AuditPolicyChange     = "policy.change"      // the digest of the policy before
@@ -65,7 +64,7 @@ const (
 	AuditImport           = "import"             //
 	AuditMerge            = "merge"              // the vault that was merged
 	AuditWrite            = "write"              //
-	AuditPrune            = "prune"              // what was dropped, in transactions before that of the entry
+	AuditPrune            = "prune"              // what was dropped, in transactions before that of the entry, also by the rule itself
 	AuditVaultCreate      = "vault.create"       //
 	AuditVaultFork        = "vault.fork"         // the vault that was forked
 	AuditVaultMerge       = "vault.merge"        // the vault that was merged into this one

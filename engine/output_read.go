@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"errors"
 	"fmt"
 	"io"
 	"slices"
@@ -189,8 +190,10 @@ func (v *Vault) pruneOutputs(ctx context.Context, seq uint64) error {
 	v.commitMu.Lock()
 	defer v.commitMu.Unlock()
 	old, _, err := v.oldOutputs(ctx, v.retention(), cut{})
-	if err == nil {
-		_, err = v.dropRows(ctx, tableOutputs, old)
+	if err != nil {
+		return err
 	}
-	return err
+	e, rep := v.entry(context.Background(), AuditPrune), PruneReport{}
+	rep.Outputs, err = v.dropRows(ctx, tableOutputs, old)
+	return errors.Join(err, v.tellPruned(ctx, e, rep))
 }

@@ -1,7 +1,9 @@
 package engine
 
 import (
+	"cmp"
 	"context"
+	"errors"
 	"math"
 	"slices"
 	"time"
@@ -227,18 +229,22 @@ func (v *Vault) markOthers(ctx context.Context, live *marks) error {
 // Trim drops what is beyond the bound in bytes of the rule of a vault, in each that
 // has one and is beyond it by a quarter, and counts the entries that went. It is for
 // the background: it works beside writers, and where nothing has become history since
-// the last time it costs nothing.
+// the last time it costs nothing. A vault where it fails keeps no other from it; what
+// fails is joined, in the order of the vaults' ids.
 func (s *Store) Trim(ctx context.Context) (dropped int, err error) {
 	s.care.Lock()
 	defer s.care.Unlock()
-	for _, v := range s.allVaults() {
+	vaults := s.allVaults()
+	slices.SortFunc(vaults, func(a, b *Vault) int { return cmp.Compare(a.id, b.id) })
+	var failed []error
+	for _, v := range vaults {
 		n, err := v.trim(ctx)
 		dropped += n
 		if err != nil && KindOf(err) != Closed {
-			return dropped, wrap(err, "trim", v.Name())
+			failed = append(failed, wrap(err, "trim", v.Name()))
 		}
 	}
-	return dropped, nil
+	return dropped, errors.Join(failed...)
 }
 
 // trim is Trim for one vault. The caller holds care.
@@ -256,7 +262,7 @@ func (v *Vault) trim(ctx context.Context) (int, error) {
 	if c != (cut{}) {
 		v.commitMu.Lock()
 		defer v.commitMu.Unlock()
-		rep, err = v.pruneLocked(ctx, rule, c, false)
+		rep, err = v.pruneItself(ctx, rule, c)
 	}
 	if err == nil {
 		v.trimmed = looked

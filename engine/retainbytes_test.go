@@ -11,6 +11,8 @@ import (
 	"time"
 
 	"github.com/agentvfs/avfs/engine"
+	"github.com/agentvfs/avfs/engine/kv"
+	"github.com/agentvfs/avfs/engine/kv/faultkv"
 )
 
 // blob is text of so many bytes that is not there a second time.
@@ -270,4 +272,51 @@ func TestTrimHugeBound(t *testing.T) {
 			t.Error(err)
 		}
 	}
+}
+
+// TestTrimGoesOn holds that a vault whose history cannot be trimmed keeps no other from
+// it, and that whatever fails is told.
+func TestTrimGoesOn(t *testing.T) {
+	ctx := context.Background()
+	db := faultkv.Wrap(newMem(t), faultkv.Config{Scribble: true})
+	st, err := engine.Create(ctx, db, quietOptions())
+	if err != nil {
+		t.Fatal(err)
+	}
+	defer closeStore(t, st)
+	for _, name := range []string{"b", "a", "c"} {
+		v, err := st.CreateVault(ctx, name)
+		if err == nil {
+			err = v.SetRetention(ctx, &engine.Retention{Last: 1000, Bytes: blobSize})
+		}
+		if err != nil {
+			t.Fatal(err)
+		}
+		for i := range 4 {
+			if _, err := v.WriteFile(ctx, "f", strings.NewReader(blob(uint64(v.Info().ID*10)+uint64(i), blobSize)), nil); err != nil {
+				t.Fatal(err)
+			}
+			if _, err := v.Record(ctx, engine.Event{Cause: engine.CauseWrite}); err != nil {
+				t.Fatal(err)
+			}
+		}
+	}
+	db.Arm(faultkv.Rule{Op: faultkv.Update, N: 1, Err: kv.ErrNoSpace})
+	n, err := st.Trim(ctx)
+	if engine.KindOf(err) != engine.NoSpace || n == 0 {
+		t.Errorf("%d entries went, and %v", n, err)
+	}
+	db.Arm(faultkv.Rule{Op: faultkv.Update, Err: kv.ErrNoSpace, Sticky: true})
+	if _, err := st.Trim(ctx); engine.KindOf(err) != engine.NoSpace {
+		t.Errorf("%v, want NoSpace", err)
+	}
+	db.Arm()
+	if again, err := st.Trim(ctx); err != nil || again == 0 || again >= n {
+		t.Errorf("another time %d entries went, after %d: %v", again, n, err)
+	}
+	list, err := st.QueryAudit(ctx, engine.AuditQuery{Kinds: []string{engine.AuditPrune}})
+	if err != nil || len(list.Entries) != 3 {
+		t.Errorf("the audit tells of %d passes: %v", len(list.Entries), err)
+	}
+	sound(t, st, "trimmed")
 }

@@ -126,16 +126,34 @@ func (v *Vault) prune(ctx context.Context, rule Retention, dry bool) (PruneRepor
 	e := v.entry(ctx, AuditPrune)
 	rep, err := v.pruneLocked(ctx, rule, c, dry)
 	rep.KeptBytes = kept
-	if !dry && rep.Events+rep.Checkpoints+rep.Outputs > 0 { // also where the rest failed
-		e = e.between(v.rec.Root, v.rec.Root)
-		e.Subject = fmt.Sprintf("%d events, %d automatic checkpoints", rep.Events, rep.Checkpoints)
-		if rep.Outputs > 0 {
-			e.Subject += fmt.Sprintf(", %d outputs", rep.Outputs)
-		}
-		_, aerr := v.s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
-		err = errors.Join(err, aerr)
+	if !dry {
+		err = errors.Join(err, v.tellPruned(ctx, e, rep))
 	}
 	return rep, err
+}
+
+// pruneItself is pruneLocked for what the rule drops without being asked for. The entry
+// of the audit about it is nobody's but the process's that has the store open.
+func (v *Vault) pruneItself(ctx context.Context, rule Retention, c cut) (PruneReport, error) {
+	e := v.entry(context.Background(), AuditPrune)
+	rep, err := v.pruneLocked(ctx, rule, c, false)
+	return rep, errors.Join(err, v.tellPruned(ctx, e, rep))
+}
+
+// tellPruned completes the entry of the audit about what a pass has dropped, also where
+// the rest of it failed, and adds it. Where that was nothing there is none. The caller
+// holds commitMu.
+func (v *Vault) tellPruned(ctx context.Context, e AuditEntry, rep PruneReport) error {
+	if rep.Events+rep.Checkpoints+rep.Outputs == 0 {
+		return nil
+	}
+	e = e.between(v.rec.Root, v.rec.Root)
+	e.Subject = fmt.Sprintf("%d events, %d automatic checkpoints", rep.Events, rep.Checkpoints)
+	if rep.Outputs > 0 {
+		e.Subject += fmt.Sprintf(", %d outputs", rep.Outputs)
+	}
+	_, err := v.s.appendAudit(ctx, e, func(kv.Writer) error { return nil })
+	return err
 }
 
 // settleSaved settles the vault, as it is stored where the disk has no room for what is
@@ -333,7 +351,7 @@ func (v *Vault) pruneRecorded(ctx context.Context) {
 	if most := rule.Last + rule.Hours + rule.Days; err != nil || n <= most+most/4+pruneEvery {
 		return
 	}
-	_, _ = v.pruneLocked(context.WithoutCancel(ctx), rule, cut{}, false)
+	_, _ = v.pruneItself(context.WithoutCancel(ctx), rule, cut{})
 }
 
 // pruneEvery is how many events lie between two looks at the number of them.

@@ -184,6 +184,15 @@ func TestPruneByItself(t *testing.T) {
 	if events, auto := h.left(); len(events) > 20+5+3*16 || auto > 20+5+3*16 {
 		t.Errorf("%d events and %d checkpoints", len(events), auto)
 	}
+	list, err := h.st.QueryAudit(ctx, engine.AuditQuery{Kinds: []string{engine.AuditPrune}})
+	if err != nil || len(list.Entries) < 5 || len(list.Entries) > 60 {
+		t.Errorf("the audit tells of %d passes: %v", len(list.Entries), err)
+	}
+	for _, e := range list.Entries {
+		if e.RootAfter == "" || e.RootBefore != e.RootAfter || !strings.Contains(e.Subject, " events, ") || strings.HasPrefix(e.Subject, "0 events, 0 automatic") {
+			t.Errorf("a pass is told of as %+v", e)
+		}
+	}
 	sound(t, h.st, "pruned by itself")
 }
 

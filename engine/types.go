@@ -186,7 +186,8 @@ type VaultInfo struct {
 	ID          uint64    `json:"id"`
 	Name        string    `json:"name"`
 	Parent      string    `json:"parent,omitempty"`
-	Ancestors   []string  `json:"ancestors,omitempty"` // those that it is a fork of, the parent first, deleted ones too
+	ParentGone  bool      `json:"parent_deleted,omitempty"` // whatever has its name now is another vault
+	Ancestors   []string  `json:"ancestors,omitempty"`      // those that it is a fork of, the parent first, deleted ones too
 	CreatedAt   time.Time `json:"created_at"`
 	Root        Root      `json:"root"`
 	Files       int64     `json:"files"` // inodes of every type but the top directory

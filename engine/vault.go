@@ -2,6 +2,7 @@ package engine
 
 import (
 	"context"
+	"slices"
 	"sync"
 	"sync/atomic"
 	"time"
@@ -119,11 +120,21 @@ func (v *Vault) Store() *Store { return v.s }
 // Info describes the vault; pending changes count, but are not in Root.
 func (v *Vault) Info() VaultInfo {
 	v.mu.RLock()
-	defer v.mu.RUnlock()
-	return VaultInfo{
+	info := VaultInfo{
 		ID: v.id, Name: v.rec.Name, Parent: v.rec.Parent, Ancestors: lineageOf(v.rec).names(), CreatedAt: v.rec.CreatedAt, Root: v.rec.Root,
 		Files: v.count, Bytes: v.bytes + v.unlinked, Checkpoints: v.rec.Checkpoints,
 	}
+	ancestors := lineageOf(v.rec).Ancestors
+	v.mu.RUnlock()
+	if len(ancestors) > 0 {
+		info.ParentGone = !v.s.hasVault(ancestors[0].Vault)
+	}
+	return info
+}
+
+// hasVault reports whether there is a vault with that id.
+func (s *Store) hasVault(id uint64) bool {
+	return slices.ContainsFunc(s.allVaults(), func(v *Vault) bool { return v.id == id })
 }
 
 // view is the live state. The caller holds mu and uses the view under it.

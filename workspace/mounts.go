@@ -33,8 +33,8 @@ type MountInfo struct {
 	ReadOnly   bool      `json:"read_only"`
 	Driver     string    `json:"driver"`   // what it was made with
 	Implicit   bool      `json:"implicit"` // made for commands; ends when none needs it
-	Since      time.Time `json:"since"`
-	PID        int       `json:"pid"` // the process that serves it
+	Since      time.Time `json:"since,omitzero"` // absent, as what follows, of one that a dead process left
+	PID        int       `json:"pid,omitempty"`  // the process that serves it
 }
 
 // is reports whether the mount is one that how asks for.

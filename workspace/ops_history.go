@@ -2,6 +2,7 @@ package workspace
 
 import (
 	"context"
+	"errors"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -19,6 +20,10 @@ type CheckpointRequest struct {
 // OpCheckpointSave keeps the present state.
 var OpCheckpointSave = Op[CheckpointRequest, engine.Checkpoint]{Name: "checkpoint.save",
 	Run: func(ctx context.Context, o *Owner, req CheckpointRequest, _ Streams) (engine.Checkpoint, error) {
+		if req.Name == stateNow || req.Name == stateBase {
+			return engine.Checkpoint{}, &engine.Error{Kind: engine.InvalidName, Op: "checkpoint name", Path: req.Name,
+				Err: errors.New("it names a state already")}
+		}
 		v, err := o.present(ctx, req.Vault)
 		if err != nil {
 			return engine.Checkpoint{}, err

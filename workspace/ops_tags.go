@@ -45,7 +45,7 @@ func checkLabel(op, prefix, name string) error {
 
 // onTags runs fn for the attribute of every tag at every path. Links are followed:
 // an attribute belongs to what they lead to.
-func onTags(ctx context.Context, o *Owner, verb string, req TagRequest, fn func(v *engine.Vault, ino engine.Ino, attr string) error) (PathsResult, error) {
+func onTags(ctx context.Context, o *Owner, verb string, req TagRequest, fn func(v *engine.Vault, p string, ino engine.Ino, attr string) error) (PathsResult, error) {
 	for _, tag := range req.Tags {
 		if err := checkLabel(verb, tagPrefix, tag); err != nil {
 			return PathsResult{}, err
@@ -57,7 +57,7 @@ func onTags(ctx context.Context, o *Owner, verb string, req TagRequest, fn func(
 			return err
 		}
 		for _, tag := range req.Tags {
-			if err := fn(v, a.Ino, tagPrefix+tag); err != nil {
+			if err := fn(v, p, a.Ino, tagPrefix+tag); err != nil {
 				return err
 			}
 		}
@@ -67,17 +67,17 @@ func onTags(ctx context.Context, o *Owner, verb string, req TagRequest, fn func(
 
 // OpTag gives paths tags. One that a path has already is no error.
 var OpTag = Op[TagRequest, PathsResult]{Name: "tag.add", Run: func(ctx context.Context, o *Owner, req TagRequest, _ Streams) (PathsResult, error) {
-	return onTags(ctx, o, "tag", req, func(v *engine.Vault, ino engine.Ino, attr string) error {
+	return onTags(ctx, o, "tag", req, func(v *engine.Vault, _ string, ino engine.Ino, attr string) error {
 		return v.SetXattr(ctx, ino, attr, nil, 0)
 	})
 }}
 
-// OpUntag takes tags away. One that a path does not have is no error.
+// OpUntag takes tags away. One that a path does not have is NotFound.
 var OpUntag = Op[TagRequest, PathsResult]{Name: "tag.remove", Run: func(ctx context.Context, o *Owner, req TagRequest, _ Streams) (PathsResult, error) {
-	return onTags(ctx, o, "untag", req, func(v *engine.Vault, ino engine.Ino, attr string) error {
+	return onTags(ctx, o, "untag", req, func(v *engine.Vault, p string, ino engine.Ino, attr string) error {
 		err := v.RemoveXattr(ctx, ino, attr)
 		if engine.KindOf(err) == engine.NoAttribute {
-			err = nil
+			err = &engine.Error{Kind: engine.NotFound, Op: "untag", Path: p, Err: fmt.Errorf("it has no tag %q", strings.TrimPrefix(attr, tagPrefix))}
 		}
 		return err
 	})

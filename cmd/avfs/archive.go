@@ -207,25 +207,36 @@ func (a *app) exportArchive(req workspace.ExportRequest, name, compress string) 
 		}
 		return nil
 	}
+	started, rep := time.Now(), transfer.Report{}
+	err = a.writeHost(name, req.Overwrite, func(w io.Writer) (err error) {
+		rep, err = a.writeArchive(req, w, compress)
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(rep, func(w io.Writer) { describeTransfer(w, "exported", rep, time.Since(started)) })
+}
+
+// writeHost writes a file of the host, which appears when it is whole.
+func (a *app) writeHost(name string, overwrite bool, write func(w io.Writer) error) error {
 	if _, err := a.hostPath(name); err != nil {
 		return err
 	}
-	if _, err := os.Lstat(name); err == nil && !req.Overwrite {
+	if _, err := os.Lstat(name); err == nil && !overwrite {
 		return &engine.Error{Kind: engine.Exists, Op: "export", Path: name, Err: errors.New("already exists (--overwrite replaces it)")}
 	}
-	started := time.Now()
 	f, err := os.CreateTemp(filepath.Dir(name), ".avfs-export-*")
 	if err != nil {
 		return err
 	}
-	rep, err := a.writeArchive(req, f, compress)
-	if err = errors.Join(err, f.Close()); err == nil {
+	if err = errors.Join(write(f), f.Close()); err == nil {
 		err = os.Rename(f.Name(), name)
 	}
 	if err != nil {
 		return errors.Join(err, os.Remove(f.Name()))
 	}
-	return a.print(rep, func(w io.Writer) { describeTransfer(w, "exported", rep, time.Since(started)) })
+	return nil
 }
 
 // The compressions of archives.

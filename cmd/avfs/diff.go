@@ -113,6 +113,15 @@ func (a *app) diff(f diffFlags, from string, rest []workspace.Path, list bool) e
 	return nil
 }
 
+// writeDiff writes the text of a diff to w, and tells on standard error what is not in it.
+func (a *app) writeDiff(req workspace.DiffRequest, w io.Writer) (workspace.DiffResult, error) {
+	res, err := callOut(a, workspace.OpDiff, func(v string) workspace.DiffRequest { req.Vault = v; return req }, w)
+	if err == nil {
+		a.noteLeftOut(res)
+	}
+	return res, err
+}
+
 func newDiffDoc(res workspace.DiffResult, text workspace.DiffText, b []byte) diffDoc {
 	doc := diffDoc{DiffResult: res}
 	switch s := string(b); {

@@ -7,6 +7,7 @@ import (
 
 	"github.com/schollz/progressbar/v3"
 
+	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/transfer"
 	"github.com/agentvfs/avfs/workspace"
 )
@@ -61,16 +62,24 @@ func (c *importCmd) run(a *app) error {
 }
 
 type exportCmd struct {
-	Source     workspace.Path `arg:"" help:"Path in the vault."`
-	Dest       string         `arg:"" optional:"" help:"Directory or file on the host."`
+	Source     workspace.Path `arg:"" help:"Path in the vault; with --patch a state."`
+	Dest       string         `arg:"" optional:"" help:"Directory or file on the host; with --patch a second state."`
+	File       string         `arg:"" optional:"" help:"With --patch the file on the host, which comes last also where states are left out."`
 	Checkpoint string         `help:"Export the state of this checkpoint, or another state." placeholder:"STATE"`
 	Since      string         `name:"changed-since" help:"Export only what is not as it was in this state; without a path in the vault, of all of it." placeholder:"STATE"`
 	Overwrite  bool           `help:"Replace files that exist."`
 	Tar        bool           `help:"DEST is a tar archive to write; - is standard output."`
+	Patch      bool           `short:"p" help:"Write what 'diff --patch' prints of the states, base and now where they are left out, to a file; - is standard output."`
 	Compress   string         `help:"Compress the archive with gzip, zstd or none; by default as its name says." placeholder:"HOW"`
 }
 
 func (c *exportCmd) run(a *app) error {
+	switch {
+	case c.Patch:
+		return c.patch(a)
+	case c.File != "":
+		return usageError("three arguments are for --patch")
+	}
 	if c.Dest == "" {
 		if c.Since == "" {
 			return usageError("expected a path in the vault and one on the host")
@@ -99,6 +108,60 @@ func (c *exportCmd) run(a *app) error {
 		return err
 	}
 	return a.print(res, func(w io.Writer) { describeTransfer(w, "exported", res, time.Since(started)) })
+}
+
+// patch writes a patch from one state to another.
+func (c *exportCmd) patch(a *app) error {
+	if c.Tar || c.Compress != "" || c.Since != "" || c.Checkpoint != "" {
+		return usageError("--patch stands with --overwrite and two states, and no other flag")
+	}
+	args := []string{string(c.Source)}
+	for _, arg := range []string{c.Dest, c.File} {
+		if arg != "" {
+			args = append(args, arg)
+		}
+	}
+	name, states := args[len(args)-1], args[:len(args)-1]
+	req := workspace.DiffRequest{From: "base", Text: workspace.TextGit}
+	if len(states) > 0 {
+		req.From = states[0]
+	}
+	if len(states) > 1 {
+		req.To = states[1]
+	}
+	if name == stdStream {
+		if a.flags.JSON {
+			return usageError("a patch goes to standard output, which is --json's: avfs diff --patch --json prints both")
+		}
+		_, err := a.writeDiff(req, a.stdout)
+		return err
+	}
+	var rep transfer.Report
+	err := a.writeHost(name, c.Overwrite, func(w io.Writer) error {
+		res, err := a.writeDiff(req, &counted{w, &rep.Bytes})
+		rep.Files, rep.SkippedTotal = int64(len(res.Files)), int64(len(res.LeftOut))
+		for _, l := range res.LeftOut[:min(len(res.LeftOut), transfer.MaxSkips)] {
+			rep.Skipped = append(rep.Skipped, transfer.Skip{Path: l.Path, PathB64: l.PathB64, Kind: engine.Unsupported, Message: l.What, Note: true})
+		}
+		return err
+	})
+	if err != nil {
+		return err
+	}
+	return a.print(rep, func(w io.Writer) { fmt.Fprintf(w, "exported a patch of %d files, %s\n", rep.Files, size(rep.Bytes)) })
+}
+
+// counted counts the bytes that are written.
+type counted struct {
+	w     io.Writer
+	bytes *int64
+}
+
+// Write implements io.Writer.
+func (c *counted) Write(p []byte) (int, error) {
+	n, err := c.w.Write(p)
+	*c.bytes += int64(n)
+	return n, err
 }
 
 func describeTransfer(w io.Writer, verb string, r transfer.Report, took time.Duration) {

@@ -75,7 +75,7 @@ func (vaultListCmd) run(a *app) error {
 			for _, m := range d.Mounts {
 				at = append(at, m.Mountpoint)
 			}
-			rows = append(rows, []string{mark, d.Name, fmt.Sprint(d.Files), size(d.Bytes), fmt.Sprint(d.Checkpoints), d.Parent, safe(strings.Join(at, ", "))})
+			rows = append(rows, []string{mark, d.Name, fmt.Sprint(d.Files), size(d.Bytes), fmt.Sprint(d.Checkpoints), parentText(d), safe(strings.Join(at, ", "))})
 		}
 		table(w, rows)
 	})
@@ -131,7 +131,7 @@ func describeVault(w io.Writer, d workspace.VaultDoc) {
 		{"store", fmt.Sprintf("%s (%s, %s)", safe(d.Store), d.Backend, size(d.StoreBytes))},
 	}
 	if d.Parent != "" {
-		rows = append(rows, []string{"parent", d.Parent})
+		rows = append(rows, []string{"parent", parentText(d)})
 	}
 	for _, m := range d.Mounts {
 		rows = append(rows, []string{"mounted at", safe(m.Mountpoint)})
@@ -232,4 +232,13 @@ func (a *app) ask(format string, args ...any) (bool, error) {
 	}
 	answer := strings.ToLower(strings.TrimSpace(line))
 	return answer == "y" || answer == "yes", nil
+}
+
+// parentText names the vault that another is a fork of. A deleted one may have its name
+// in common with a newer vault.
+func parentText(d workspace.VaultDoc) string {
+	if d.ParentGone {
+		return d.Parent + " (deleted)"
+	}
+	return d.Parent
 }
