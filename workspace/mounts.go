@@ -31,8 +31,8 @@ type MountInfo struct {
 	Vault      string    `json:"vault"`
 	Mountpoint string    `json:"mountpoint"`
 	ReadOnly   bool      `json:"read_only"`
-	Driver     string    `json:"driver"`   // what it was made with
-	Implicit   bool      `json:"implicit"` // made for commands; ends when none needs it
+	Driver     string    `json:"driver"`         // what it was made with
+	Implicit   bool      `json:"implicit"`       // made for commands; ends when none needs it
 	Since      time.Time `json:"since,omitzero"` // absent, as what follows, of one that a dead process left
 	PID        int       `json:"pid,omitempty"`  // the process that serves it
 }

@@ -615,8 +615,8 @@ export interface MountInfo {
   read_only: boolean;
   driver: string;
   implicit: boolean;
-  since: string;
-  pid: number;
+  since?: string;
+  pid?: number;
 }
 
 /** In the documents of: output, services logs. */
@@ -986,6 +986,7 @@ export interface VaultInfo {
   id: number;
   name: string;
   parent?: string;
+  parent_deleted?: boolean;
   ancestors?: string[];
   created_at: string;
   /** a state of a vault */

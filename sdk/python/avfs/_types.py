@@ -762,8 +762,8 @@ class MountInfo(TypedDict):
     read_only: bool
     driver: str
     implicit: bool
-    since: str
-    pid: int
+    since: NotRequired[str]
+    pid: NotRequired[int]
 
 
 # In the documents of: output, services logs.
@@ -1167,6 +1167,7 @@ class VaultInfo(TypedDict):
     id: int
     name: str
     parent: NotRequired[str]
+    parent_deleted: NotRequired[bool]
     ancestors: NotRequired[list[str]]
     created_at: str
     root: str
