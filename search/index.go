@@ -13,13 +13,14 @@ type Index struct {
 	db    kv.Store
 	mode  kv.Mode
 	state state
+	floor int64 // garbageFloor, but in tests
 }
 
 // Open opens the index in db, which has Tables, or makes a new one where db is empty.
 // It fails with kv.ErrCorrupt where the index cannot be used. mode is that of its
 // updates. Closing db is up to the caller.
 func Open(ctx context.Context, db kv.Store, mode kv.Mode) (*Index, error) {
-	x := &Index{db: db, mode: mode}
+	x := &Index{db: db, mode: mode, floor: garbageFloor}
 	if err := x.load(ctx); err != nil {
 		return nil, err
 	}
@@ -41,21 +42,13 @@ func (x *Index) load(ctx context.Context) error {
 	})
 }
 
-// Empty reports whether nothing has been indexed yet.
-func (x *Index) Empty() bool { return x.state.Contents == 0 }
+// garbageFloor is how many rows may be in an index besides twice those of its beginning
+// before it counts as overgrown.
+const garbageFloor = 50_000
 
-// Contents is how many different contents the index has.
-func (x *Index) Contents() int64 { return x.state.Contents }
-
-// garbageFloor is how many contents may be in an index besides twice those of its
-// beginning before it counts as overgrown.
-const garbageFloor = 20_000
-
-// Overgrown reports whether so many contents were added since the index was new that
-// it is worth its time to make it anew: most of them may be of states that are gone.
-func (x *Index) Overgrown() bool {
-	return x.state.Base > 0 && x.state.Contents > 2*x.state.Base+garbageFloor
-}
+// Overgrown reports whether so much was added since the index was new that it is worth
+// its time to make it anew: most of it may be of states that are gone.
+func (x *Index) Overgrown() bool { return x.state.Base > 0 && x.state.Rows > 2*x.state.Base+x.floor }
 
 // batch writes rows in transactions of a bounded size.
 type batch struct {

@@ -33,8 +33,8 @@ type state struct {
 	NextNumber  uint32    `json:"next_number"`
 	NextSegment uint64    `json:"next_segment"`
 	Segments    []segment `json:"segments"`
-	Contents    int64     `json:"contents"` // that have a number
-	Base        int64     `json:"base"`     // Contents when the first update was done
+	Rows        int64     `json:"rows"` // of contents, places and nodes
+	Base        int64     `json:"base"` // Rows when the first update was done
 }
 
 // segment describes the postings of some texts.

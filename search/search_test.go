@@ -580,3 +580,30 @@ func TestManyTexts(t *testing.T) {
 	check(x.state.Segments[0], "common", false, 2*texts)
 	check(x.state.Segments[0], "c", true, 2*texts+2)
 }
+
+// TestOvergrown checks that an index which grows by what comes and goes is told from one
+// of a vault that is searched again and again.
+func TestOvergrown(t *testing.T) {
+	w := newWorld(t)
+	w.index.floor = 100
+	for i := range 50 {
+		w.write(fmt.Sprintf("/f%d", i), fmt.Sprintf("word%d", i))
+	}
+	for range 20 {
+		w.update(w.vault)
+	}
+	if w.index.Overgrown() {
+		t.Fatalf("overgrown from the beginning: %+v", w.index.state)
+	}
+	rounds := 0
+	for ; !w.index.Overgrown() && rounds < 200; rounds++ {
+		if err := w.vault.RemoveAll(t.Context(), "/f0"); err != nil {
+			t.Fatal(err)
+		}
+		w.write("/f0", "word0") // of the same content, another inode
+		w.update(w.vault)
+	}
+	if rounds < 10 || rounds == 200 {
+		t.Errorf("overgrown after %d rounds: %+v", rounds, w.index.state)
+	}
+}

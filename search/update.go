@@ -50,6 +50,7 @@ type update struct {
 	mu      sync.Mutex // guards what follows, and the index
 	pending map[engine.ContentID]uint32
 	next    uint32 // the next number
+	rows    int64  // new ones that the state does not count yet
 	report  Report
 }
 
@@ -76,12 +77,12 @@ func (x *Index) Update(ctx context.Context, snap *engine.Snapshot, opts *UpdateO
 			return u.report, err
 		}
 	}
-	if err := b.flush(ctx); err != nil || x.state.Base > 0 {
-		return u.report, err
-	}
 	done := x.state
-	done.Base = max(1, done.Contents)
-	return u.report, x.commit(ctx, nil, done)
+	done.Rows += u.rows + int64(len(nodes))
+	if done.Base == 0 {
+		done.Base = done.Rows
+	}
+	return u.report, x.commit(ctx, b.rows, done)
 }
 
 // errBehind ends the walk of an update that has done what it may.
@@ -195,6 +196,7 @@ type content struct {
 	id     engine.ContentID
 	number uint32
 	fresh  bool // nobody has read it yet
+	placed bool // the index knows that the file has it
 }
 
 // files indexes the content of some files.
@@ -214,8 +216,10 @@ func (w *worker) files(ctx context.Context, files []engine.Ino) error {
 	}
 	var read, bytes int64
 	for _, c := range list {
-		if err := w.places.put(ctx, placeRow(c.number, c.ino)); err != nil {
-			return err
+		if !c.placed {
+			if err := w.places.put(ctx, placeRow(c.number, c.ino)); err != nil {
+				return err
+			}
 		}
 		if !c.fresh {
 			continue
@@ -257,8 +261,18 @@ func (u *update) assign(ctx context.Context, list []content) error {
 				n, c.fresh = u.next, true
 				u.pending[c.id] = n
 				u.next++
+				u.rows += 2 // of the content and of its number
 			}
 			c.number = n
+			if !c.fresh {
+				var err error
+				if _, c.placed, err = tx.Get(placesTable(), placeRow(n, c.ino).key); err != nil {
+					return err
+				}
+			}
+			if !c.placed {
+				u.rows++
+			}
 		}
 		return nil
 	})
@@ -296,7 +310,8 @@ func (w *worker) flush(ctx context.Context) error {
 		return err
 	}
 	next.NextNumber = w.u.next
-	next.Contents += int64(len(w.ids))
+	next.Rows += w.u.rows
+	w.u.rows = 0
 	rows := w.contents
 	if seg.Texts > 0 {
 		seg.Bytes = bw.size + int64(len(w.b.docs)*docBytes)
