@@ -27,7 +27,7 @@ type FanoutRequest struct {
 	Request         // of each; Fork, Stdin, live output and Events are not used
 	Count    int    // of the forks
 	Parallel int    // how many run at a time; 0 is the number of processors
-	Name     string // of the forks, before "-" and the index; empty: that of the vault and "-fan"
+	Name     string // of the forks, before "-" and the index; empty: that of the vault and "-fan", with a number where forks of an earlier one stay
 	// KeepFirst keeps the fork in which the command succeeds first, ends the others,
 	// and drops their forks. KeepIndex, if not nil, keeps that one.
 	KeepFirst bool
@@ -126,7 +126,7 @@ func (p *Proxy) refusesFanout(ctx context.Context, req *FanoutRequest) *Envelope
 		return env
 	}
 	if req.Name == "" {
-		req.Name = req.Vault + "-fan"
+		req.Name = p.freeName(req)
 	}
 	if err := p.checkFanout(req); err != nil {
 		return p.failed(env, err)
@@ -135,6 +135,25 @@ func (p *Proxy) refusesFanout(ctx context.Context, req *FanoutRequest) *Envelope
 		return env
 	}
 	return nil
+}
+
+// freeName is the first name of which no fork is there.
+func (p *Proxy) freeName(req *FanoutRequest) string {
+	named := *req
+	for n := 1; ; n++ {
+		named.Name = req.Vault + "-fan"
+		if n > 1 {
+			named.Name += strconv.Itoa(n)
+		}
+		taken := false
+		for i := range min(req.Count, MaxFanout) {
+			_, _, err := p.Workspace.Locate(named.fork(i))
+			taken = taken || err == nil
+		}
+		if !taken {
+			return named.Name
+		}
+	}
 }
 
 // approveFanout asks for one approval of the command in all forks, and takes it. If it
@@ -184,7 +203,7 @@ func (p *Proxy) checkFanout(req *FanoutRequest) error {
 			return err
 		}
 		if _, _, err := p.Workspace.Locate(name); err == nil {
-			return &engine.Error{Kind: engine.VaultExists, Op: "fan out", Path: name}
+			return &engine.Error{Kind: engine.VaultExists, Op: "fan out", Path: name, Err: errors.New("a vault of this name exists: choose another name for the forks, or delete it")}
 		}
 	}
 	return nil

@@ -296,6 +296,8 @@ func (p *Proxy) refused(ctx context.Context, env *Envelope, req *Request) {
 	if req.DryRun {
 		return
 	}
+	ctx, cancel := context.WithTimeout(context.WithoutCancel(ctx), auditWait) // also of a caller that gave up while it waited for an approval
+	defer cancel()
 	_, err := workspace.CallVault(ctx, p.Workspace, req.Vault, workspace.OpAuditAppend, func(string) engine.AuditEntry {
 		return auditEntry(env)
 	}, workspace.Streams{})

@@ -233,6 +233,9 @@ func TestAuditSeesEveryCommand(t *testing.T) {
 	wantStatus(t, d.sh("rm x"), StatusDenied, -1)
 	wantStatus(t, d.Exec(d.ctx, Request{Argv: []string{"curl", "x"}}), StatusApprovalRequired, -1)
 	wantStatus(t, d.Exec(d.ctx, Request{Argv: []string{"true"}, ReadOnly: true}), StatusCompleted, 0)
+	impatient, giveUp := context.WithCancel(d.ctx)
+	d.Ask = func(context.Context, workspace.Approval) Verdict { giveUp(); return Verdict{} }
+	wantStatus(t, d.Exec(impatient, Request{Argv: []string{"curl", "y"}}), StatusApprovalRequired, -1)
 	ran := d.Exec(d.ctx, Request{Shell: "echo 1 > a", Cwd: "/"})
 	wantStatus(t, ran, StatusCompleted, 0)
 	list, err := workspace.CallVault(d.ctx, d.Workspace, "v", workspace.OpAudit,
@@ -244,7 +247,7 @@ func TestAuditSeesEveryCommand(t *testing.T) {
 		t.Fatalf("the audit begins with %+v", list.Entries)
 	}
 	entries := list.Entries[2:]
-	want := []string{"completed 3", "denied", "approval_required", "completed 0", "completed 0"}
+	want := []string{"completed 3", "denied", "approval_required", "completed 0", "approval_required", "completed 0"}
 	var got []string
 	for i, e := range entries {
 		line := e.Status

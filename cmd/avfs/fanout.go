@@ -15,7 +15,7 @@ type fanoutCmd struct {
 	Count      int      `arg:"" help:"How many forks to make."`
 	From       string   `help:"The vault to fork, by default the current one." placeholder:"VAULT"`
 	Parallel   int      `help:"Run so many at a time; by default one for each processor." placeholder:"P"`
-	Name       string   `help:"Name of the forks, before - and the index; by default that of the vault and -fan." placeholder:"NAME"`
+	Name       string   `help:"Name of the forks, before - and the index; by default that of the vault and -fan, with a number where forks of an earlier fan-out stay." placeholder:"NAME"`
 	Keep       string   `help:"Keep one fork and drop the others: first-success, which also ends the others, or an index." placeholder:"WHICH"`
 	Drop       bool     `help:"Drop all forks in the end."`
 	Cwd        string   `help:"Working directory in the vault." default:"/" placeholder:"DIR"`
