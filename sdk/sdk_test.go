@@ -120,6 +120,19 @@ func TestGenerated(t *testing.T) {
 	}
 }
 
+// TestLicences holds the copies in the packages to be those of the whole.
+func TestLicences(t *testing.T) {
+	want, err := os.ReadFile("../LICENSE")
+	if err != nil {
+		t.Fatal(err)
+	}
+	for _, name := range []string{"python/LICENSE", "node/LICENSE"} {
+		if have, err := os.ReadFile(name); err != nil || !bytes.Equal(have, want) {
+			t.Errorf("sdk/%s is not LICENSE: %v", name, err)
+		}
+	}
+}
+
 const aPythonThatWillDo = "import sys; sys.exit(sys.version_info < (3, 11))"
 
 // TestPython runs the tests of the Python SDK.

@@ -1,7 +1,7 @@
 package main
 
 import (
-	"errors"
+	"fmt"
 	"regexp"
 	"strings"
 )
@@ -36,7 +36,7 @@ from __future__ import annotations
 func synchronous(async string) (string, error) {
 	_, text, ok := strings.Cut(async, beginMark)
 	if !ok {
-		return "", errors.New(pythonAsync + " lacks the line: " + beginMark)
+		return "", fmt.Errorf("%s lacks the line %q", pythonAsync, beginMark)
 	}
 	for _, r := range rewrites {
 		text = r.from.ReplaceAllString(text, r.to)

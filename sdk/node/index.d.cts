@@ -312,8 +312,8 @@ export class Audit {
 
 /** What an event of the kinds stdout, stderr and combined says was printed. */
 export function outputBytes(event: types.ExecEvent): Buffer
-/** The exact bytes of a path, or of another name, in a document. */
-export function pathBytes(doc: object, field?: string): Buffer
+/** The exact bytes of a path, or of another name, in a document, or of one of a plain list of paths. */
+export function pathBytes(doc: object | string, field?: string): Buffer
 
 /** A failure that avfs reports. A kind that this package does not know has the class of its exit code, or this one. */
 export class AvfsError extends Error {

@@ -3,7 +3,7 @@
 const { spawn } = require('node:child_process')
 const { pipeline } = require('node:stream/promises')
 
-const { BinaryNotFound, CallTimeout } = require('./errors.cjs')
+const { BinaryNotFound, CallTimeout, Usage } = require('./errors.cjs')
 
 // The processes that run. Those that are left when this program ends by itself are
 // told to end; with Ctrl-C the terminal tells them.
@@ -27,11 +27,7 @@ class Child {
   constructor(settings, args, source) {
     settings.signal?.throwIfAborted()
     this.#settings = settings
-    this.#process = spawn(settings.binary, args, {
-      stdio: [source === undefined ? 'ignore' : 'pipe', 'pipe', 'pipe'],
-      env: { ...process.env, ...settings.env },
-      cwd: settings.cwd,
-    })
+    this.#process = start(settings, args, source === undefined ? 'ignore' : 'pipe')
     running.add(this.#process)
     this.#process.stderr.on('data', (piece) => this.#errors.push(piece))
     this.#closed = new Promise((resolve) => {
@@ -106,6 +102,17 @@ class Child {
     this.stdout.resume() // or it might wait for a reader
     await this.#closed
     clearTimeout(timer)
+  }
+}
+
+function start(settings, args, stdin) {
+  try {
+    return spawn(settings.binary, args, { stdio: [stdin, 'pipe', 'pipe'], env: { ...process.env, ...settings.env }, cwd: settings.cwd })
+  } catch (err) {
+    if (err.code !== 'E2BIG') throw err
+    throw new Usage('ArgumentsTooLong', 'the arguments are longer than the system takes', {
+      hint: 'give large content as stdin, or write it to a file', exitCode: 2, cause: err,
+    })
   }
 }
 

@@ -70,8 +70,10 @@ function outputBytes(event) {
   return event.base64 === undefined ? Buffer.from(event.text ?? '') : Buffer.from(event.base64, 'base64')
 }
 
-/** The exact bytes of a path, or of another name, in a document. */
+/** The exact bytes of a path, or of another name, in a document, or of one of a plain list of paths. */
 function pathBytes(doc, field = 'path') {
+  if (typeof doc === 'string') return Buffer.from(doc)
+  if (doc.b64 !== undefined) return Buffer.from(doc.b64, 'base64')
   const exact = doc[field + '_b64']
   return exact === undefined ? Buffer.from(doc[field]) : Buffer.from(exact, 'base64')
 }

@@ -49,6 +49,11 @@ test('much output on both streams', async () => {
   assert.equal((await call(script)).length, 3_000_000)
 })
 
+test('arguments that are too long', async () => {
+  const long = new lib.Avfs({ binary: 'true' }).call('x', { args: ['x'.repeat(3_000_000)] })
+  await assert.rejects(long, { name: 'Usage', kind: 'ArgumentsTooLong', exitCode: 2 })
+})
+
 test('the program', async () => {
   await assert.rejects(new lib.Avfs({ binary: '/no/such/program' }).vaults(), lib.BinaryNotFound)
   await assert.rejects(new lib.Avfs({ binary: '/no/such/program' }).vault('v').write('f', 'x'), lib.BinaryNotFound)

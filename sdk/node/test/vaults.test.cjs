@@ -75,6 +75,7 @@ test('names that are no text are told, and cannot be given', async () => {
   const [entry] = await v.list()
   assert.deepEqual(lib.pathBytes(entry), Buffer.from([0x2f, 0xff, 0x2d, 0xe4]))
   assert.deepEqual(lib.pathBytes(entry, 'name'), Buffer.from([0xff, 0x2d, 0xe4]))
+  assert.deepEqual(['/\u00fc', { b64: '/w==' }].map((p) => lib.pathBytes(p)), [Buffer.from('/\u00fc'), Buffer.from([0xff])])
   for (const name of [lib.pathBytes(entry), '\ud800']) {
     await assert.rejects(v.readBytes(name), (err) => err instanceof lib.Usage && err.kind === 'Invalid')
   }

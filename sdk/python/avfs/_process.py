@@ -9,6 +9,7 @@ and SIGKILL after ``Settings.grace``. It is reaped in every case.
 from __future__ import annotations
 
 import asyncio
+import errno
 import signal
 import subprocess
 import threading
@@ -17,7 +18,7 @@ from contextlib import suppress
 from typing import IO, Any, TypeVar, Union
 
 from ._command import Finished, Settings
-from ._errors import AvfsError, BinaryNotFound, CallTimeout
+from ._errors import AvfsError, BinaryNotFound, CallTimeout, Usage
 
 PIECE = 1 << 20
 
@@ -29,9 +30,11 @@ AsyncInput = Union[Input, AsyncIterable[bytes]]
 
 
 def _cannot_start(settings: Settings, err: OSError) -> AvfsError:
+    if err.errno == errno.E2BIG:
+        return Usage("ArgumentsTooLong", "the arguments are longer than the system takes", exit_code=2, hint="give large content as stdin, or write it to a file")
     return BinaryNotFound(
         "BinaryNotFound",
-        f"{settings.binary!r} cannot be started: {err.strerror or err}",
+        f"{settings.binary!r} cannot be started: {err}",
         hint="name the program with AVFS_BIN or Avfs(binary=...)",
         exit_code=127,
     )

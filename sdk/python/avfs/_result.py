@@ -135,8 +135,12 @@ def output_bytes(event: ExecEvent) -> bytes:
     return event.get("text", "").encode()
 
 
-def path_bytes(doc: Mapping[str, Any], field: str = "path") -> bytes:
-    """The exact bytes of a path, or of another name, in a document."""
+def path_bytes(doc: Mapping[str, Any] | str, field: str = "path") -> bytes:
+    """The exact bytes of a path, or of another name, in a document, or of one of a plain list of paths."""
+    if isinstance(doc, str):
+        return doc.encode()
+    if "b64" in doc:
+        return base64.b64decode(doc["b64"])
     exact = doc.get(field + "_b64")
     return base64.b64decode(exact) if exact is not None else str(doc[field]).encode()
 

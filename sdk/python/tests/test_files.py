@@ -67,6 +67,9 @@ class Files(Workspace):
     def test_names_that_are_no_text(self) -> None:
         name = b"/d/\xff\xfe-\xe4"
         self.vault.mkdir(b"/d")
+        made = self.vault.call("mkdir", args=[b"/d/\xfd", "/d/plain"])
+        self.assertEqual([avfs.path_bytes(p) for p in made["paths"]], [b"/d/\xfd", b"/d/plain"])
+        self.vault.remove(b"/d/\xfd", "/d/plain", recursive=True)
         self.vault.write(name, b"\xff")
         entry = self.vault.listdir("/d")[0]
         self.assertEqual(avfs.path_bytes(entry), name)

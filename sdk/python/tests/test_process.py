@@ -73,6 +73,15 @@ class Process(unittest.TestCase):
         for call in self.both(script):
             self.assertEqual(len(call()), 3_000_000)
 
+    def test_arguments_that_are_too_long(self) -> None:
+        for call in (
+            lambda: Avfs("true").call("x", args=["x" * 3_000_000]),
+            lambda: asyncio.run(AsyncAvfs("true").call("x", args=["x" * 3_000_000])),
+        ):
+            with self.assertRaises(avfs.Usage) as raised:
+                call()
+            self.assertEqual((raised.exception.kind, raised.exception.exit_code), ("ArgumentsTooLong", 2))
+
     def test_the_program(self) -> None:
         with self.assertRaises(avfs.BinaryNotFound):
             Avfs("/no/such/program").vaults()
