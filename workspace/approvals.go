@@ -63,7 +63,7 @@ type Approval struct {
 	ExpiresAt time.Time     `json:"expires_at"`
 
 	DecidedAt *time.Time `json:"decided_at,omitempty"`
-	By        string     `json:"by,omitempty"`      // who decided: a person at a terminal, "cli", or the policy's approver
+	By        string     `json:"by,omitempty"`      // who decided: a person at a terminal, "cli", "api", or the policy's approver
 	Message   string     `json:"message,omitempty"` // of who decided
 	UsedBy    string     `json:"used_by,omitempty"` // the exec
 }

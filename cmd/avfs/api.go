@@ -170,7 +170,7 @@ func apiCall(ctx context.Context, c httpapi.Call, errs io.Writer) httpapi.Outcom
 	if c.Peer.Known {
 		ctx = engine.WithActor(ctx, engine.Actor{UID: c.Peer.UID, PID: c.Peer.PID, Exec: run.Inside(c.Peer.PID)})
 	}
-	call := innerCall{args: c.Args, stdin: c.Stdin, stdout: c.Stdout}
+	call := innerCall{args: c.Args, door: "api", stdin: c.Stdin, stdout: c.Stdout}
 	if wantsJSON(c.Args) { // else failures go there, of which the client is told
 		call.stderr = errs
 	}

@@ -50,7 +50,11 @@ func startAPI(t *testing.T, home string, args ...string) *apiServer {
 	if err := s.cmd.Start(); err != nil {
 		t.Fatal(err)
 	}
-	t.Cleanup(func() { s.end() })
+	t.Cleanup(func() {
+		if code := s.end(); code != exitOK && code != -1 { // which a test has killed
+			t.Errorf("the server ended with %d", code)
+		}
+	})
 	if err := json.NewDecoder(out).Decode(&s.doc); err != nil {
 		t.Fatalf("the server does not say where it is: %v", err)
 	}
@@ -524,7 +528,9 @@ func TestAPIInside(t *testing.T) {
 		t.Errorf("the command is told %q", out)
 	}
 	s.want(s.call(200, "approvals show", `{"id":"`+id+`"}`), "pending", "state")
-	s.want(s.call(200, "approvals approve", `{"id":"`+id+`"}`), "approved", "state")
+	approved := s.call(200, "approvals approve", `{"id":"`+id+`"}`)
+	s.want(approved, "approved", "state")
+	s.want(approved, "api", "by")
 	s.want(s.call(200, "exec", `{"command":["touch","f"]}`), "completed", "status")
 }
 

@@ -87,7 +87,7 @@ func (c *approvalsDenyCmd) run(a *app) error {
 // decide answers an approval. Whoever runs in a vault is told on to the owner, which
 // refuses.
 func (a *app) decide(d workspace.ApprovalDecision) error {
-	d.By, d.UID = "cli", os.Getuid()
+	d.By, d.UID = a.door, os.Getuid()
 	ap, err := call(a, workspace.OpApprovalDecide, func(v string) workspace.ApprovalDecision {
 		d.Vault = v
 		return d

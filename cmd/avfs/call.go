@@ -21,6 +21,7 @@ import (
 // innerCall is one command line for a process that runs many, such as a server.
 type innerCall struct {
 	args           []string  // without the name of the program
+	door           string    // what whoever decides about an approval is called, such as api
 	stdin          io.Reader // nil is empty
 	stdout, stderr io.Writer // nil is nowhere
 
@@ -40,7 +41,7 @@ func (c innerCall) do(ctx context.Context) int {
 // outcome is do, and says why there is no result, if there is none.
 func (c innerCall) outcome(ctx context.Context) (code int, fault *workspace.Fault) {
 	a := &app{
-		started: time.Now(), ctx: ctx, stdin: c.stdin, stdout: c.stdout, stderr: c.stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv, inner: true,
+		started: time.Now(), ctx: ctx, stdin: c.stdin, stdout: c.stdout, stderr: c.stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv, inner: true, door: c.door,
 		events: c.events, watch: c.progress,
 	}
 	if a.stdin == nil {

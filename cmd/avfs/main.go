@@ -34,6 +34,7 @@ func mainCode() int {
 func newApp(ctx context.Context) *app {
 	return &app{
 		started: time.Now(), ctx: ctx, stdin: os.Stdin, stdout: os.Stdout, stderr: os.Stderr, getenv: os.Getenv, lookupEnv: os.LookupEnv,
+		door: "cli",
 	}
 }
 
@@ -50,6 +51,7 @@ type app struct {
 	args           []string         // as they were given
 	keeper         bool             // this process keeps a service running for another one
 	fault          *workspace.Fault // why it failed, once it has
+	door           string           // by which whoever asks has come in: cli, or a server's
 	inner          bool             // this process does other things at the same time: see innerCall
 
 	events func(proxy.Event)        // of an inner run; may be nil
