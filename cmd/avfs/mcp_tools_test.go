@@ -122,6 +122,29 @@ func TestMCPTools(t *testing.T) {
 	}
 }
 
+// TestMCPPage compares the table of the page with the tools.
+func TestMCPPage(t *testing.T) {
+	text, err := os.ReadFile("../../docs/mcp.md")
+	if err != nil {
+		t.Fatal(err)
+	}
+	rows := map[string]bool{}
+	for line := range strings.Lines(string(text)) {
+		if cells := strings.Split(line, "|"); len(cells) == 5 && strings.HasPrefix(cells[1], " `avfs_") {
+			rows[strings.Trim(cells[1], " `")] = true
+		}
+	}
+	for _, tool := range tools(t, false) {
+		if !rows[tool.Name] {
+			t.Errorf("the page does not have %s", tool.Name)
+		}
+		delete(rows, tool.Name)
+	}
+	for name := range rows {
+		t.Errorf("the page has %s, which is no tool", name)
+	}
+}
+
 // TestMCPReadOnly holds that such a server offers nothing that changes anything.
 func TestMCPReadOnly(t *testing.T) {
 	some := tools(t, true)
