@@ -202,6 +202,9 @@ func (w *walker) script(src string) {
 		w.a.opaque(w.via, src, "it is no valid shell: "+shorten(err.Error()))
 		return
 	}
+	if w.a.items == nil { // most scripts are lists, and to grow the slice copies all of it
+		w.a.items = make([]item, 0, min(2*len(file.Stmts), maxSegments+1))
+	}
 	if len(file.Stmts) == 0 {
 		w.a.opaque(w.via, src, "there is no command")
 		return

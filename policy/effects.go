@@ -31,17 +31,33 @@ func (it *item) locate(paths []token) []pathFact {
 		return nil
 	}
 	facts := make([]pathFact, len(paths))
-	for i, t := range paths {
-		f := pathFact{token: t}
-		if !t.dyn {
-			f.at = it.loc.resolve(t.text)
-			f.place = f.at.shown()
-			f.inside = f.at.kind == placeVault
+	next := 0
+	for i := range paths {
+		t, f := &paths[i], &facts[i]
+		f.token = *t
+		if t.dyn {
+			continue
 		}
-		facts[i] = f
+		// Most paths are arguments, in their order.
+		from := next
+		for next < len(it.args) && next < from+maxBetween && it.args[next].text != t.text {
+			next++
+		}
+		if next < len(it.args) && it.args[next].text == t.text {
+			f.at = it.argAt(next)
+			next++
+		} else {
+			f.at, next = it.loc.resolve(t.text), from
+		}
+		f.place = f.at.shown()
+		f.inside = f.at.kind == placeVault
 	}
 	return facts
 }
+
+// maxBetween is how many other arguments may stand between two that are paths, for the
+// second to be found.
+const maxBetween = 3
 
 // operandUse says what a program does with its operands.
 type operandUse uint8
@@ -248,11 +264,18 @@ func (r *rule) matchPaths(it *item, paths []pathFact, pats []argPattern, hostOnl
 // place that it means: relative to the vault's root in the vault, absolute outside.
 func (r *rule) matchPath(it *item, f *pathFact, pats []argPattern) tri {
 	got := no
+	known := f.known() && f.text != ""
+	written := known && r.strict() && f.text != f.place
 	for i := range pats {
 		p := &pats[i]
 		switch {
 		case p.glob.text == "*":
 			return yes
+		case p.class == "" && known:
+			if f.place != "" && p.glob.mayMatch(f.place) && p.glob.match(f.place) ||
+				written && p.glob.mayMatch(f.text) && p.glob.match(f.text) {
+				return yes
+			}
 		case p.class == classDynamic, p.class != "" && f.dyn:
 			got = triOr(got, it.loc.is(p.class, f.token))
 		case p.class != "":

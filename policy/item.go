@@ -106,6 +106,11 @@ func (it *item) display() string {
 		return shorten(it.src)
 	}
 	var b strings.Builder
+	size := len(it.prog.text) + 2
+	for i := 0; i < len(it.args) && size < maxText; i++ {
+		size += len(it.args[i].text) + 3
+	}
+	b.Grow(min(size, 2*maxText))
 	b.WriteString(quoteWord(it.prog))
 	for _, a := range it.args {
 		if b.Len() > maxText {

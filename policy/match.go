@@ -274,17 +274,21 @@ func matchWords(pats []words, args []token, at []int, open int) tri {
 func (r *rule) matchAnyArg(it *item) tri {
 	got := no
 	for i := range it.args {
-		t := it.args[i]
-		if !r.mayMatchArg(&t) {
+		t := &it.args[i]
+		if !r.mayMatchArg(t) {
 			continue
 		}
+		known := t.known() && t.text != ""
 		for j := range r.anyArg {
 			p := &r.anyArg[j]
 			m := no
-			if p.class != "" {
+			switch {
+			case p.class != "":
 				m = it.argIs(i, p.class)
-			} else {
-				m = p.glob.matchArg(t)
+			case !known:
+				m = p.glob.matchArg(*t)
+			case p.glob.mayMatch(t.text):
+				m = triOf(p.glob.match(t.text))
 			}
 			if got = triOr(got, m); got == yes {
 				return yes

@@ -144,7 +144,7 @@ func (it *item) positionals() *positions {
 	if it.pos != nil {
 		return it.pos
 	}
-	p := &positions{open: math.MaxInt, dash: len(it.args), start: len(it.args)}
+	p := &positions{open: math.MaxInt, dash: len(it.args), start: len(it.args), plain: make([]int, 0, len(it.args))}
 	it.pos = p
 	unsure := false
 	for i := 0; i < len(it.args); i++ {

@@ -195,8 +195,10 @@ func (l locator) above(s string, all bool) resolved {
 		}
 		return resolved{placeHost, p, all}
 	}
-	p := path.Clean(strings.TrimPrefix(l.cwd.path, "/") + "/" + s)
-	p = strings.TrimPrefix(path.Clean(strings.TrimPrefix(p, "/")), "/")
+	if l.cwd.path != "/" {
+		s = l.cwd.path[1:] + "/" + s
+	}
+	p := path.Clean(s)
 	if strings.Trim(p, "./") == "" {
 		return resolved{placeHost, "/..", all}
 	}
@@ -250,12 +252,12 @@ func stripAll(s string) (string, bool) {
 // climbs reports whether rel leads above "/" when it starts from the directory dir.
 func climbs(dir, rel string) bool {
 	depth := 0
-	for _, c := range strings.Split(dir, "/") {
+	for c := range strings.SplitSeq(strings.Trim(dir, "/"), "/") {
 		if c != "" {
 			depth++
 		}
 	}
-	for _, c := range strings.Split(rel, "/") {
+	for c := range strings.SplitSeq(rel, "/") {
 		switch c {
 		case "", ".":
 		case "..":
@@ -314,12 +316,12 @@ func (r resolved) isRoot(l locator) bool {
 	if strings.HasPrefix(r.path, "~") {
 		return !strings.Contains(r.path, "/")
 	}
-	parts := strings.Split(strings.Trim(r.path, "/"), "/")
+	first, rest, deeper := strings.Cut(strings.Trim(r.path, "/"), "/")
 	switch {
-	case len(parts) <= 1:
+	case !deeper:
 		return true
-	case len(parts) == 2:
-		switch parts[0] {
+	case !strings.Contains(rest, "/"):
+		switch first {
 		case "home", "Users", "usr", "var", "c", "C", "mnt", "private":
 			return !(r.path == "/var/tmp")
 		case "..":
@@ -366,12 +368,17 @@ func (it *item) argIs(i int, c class) tri {
 	if t.text == "" || t.text[0] == '-' || it.loc.cwd.kind == placeVault && plainName(t.text) {
 		return no
 	}
+	return it.loc.placeIs(c, it.argAt(i))
+}
+
+// argAt is the place that an argument means as a path, which is looked up once.
+func (it *item) argAt(i int) resolved {
 	if it.at == nil {
 		it.at = make([]resolved, len(it.args))
 		it.seen = make([]bool, len(it.args))
 	}
 	if !it.seen[i] {
-		it.at[i], it.seen[i] = it.loc.resolve(t.text), true
+		it.at[i], it.seen[i] = it.loc.resolve(it.args[i].text), true
 	}
-	return it.loc.placeIs(c, it.at[i])
+	return it.at[i]
 }

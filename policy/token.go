@@ -119,6 +119,11 @@ func (g glob) match(s string) bool {
 	return strings.HasPrefix(s, g.lit) && globMatch(g.text[len(g.lit):], s[len(g.lit):])
 }
 
+// mayMatch is a quick answer for a text that is not empty.
+func (g *glob) mayMatch(s string) bool {
+	return len(g.lit) == 0 || g.lit[0] == s[0] && (len(g.lit) == 1 || len(s) > 1 && g.lit[1] == s[1])
+}
+
 // globMatch is the usual two-pointer match with one point to come back to.
 func globMatch(pat, s string) bool {
 	p, i, star, mark := 0, 0, -1, 0
