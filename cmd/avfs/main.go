@@ -7,6 +7,7 @@ package main
 
 import (
 	"context"
+	"fmt"
 	"io"
 	"os"
 	"time"
@@ -19,6 +20,11 @@ func main() { os.Exit(mainCode()) }
 
 // mainCode runs the program as the process was started and returns its exit code.
 func mainCode() int {
+	// First of all: a lock or a pipe of the caller's is no business of the commands.
+	if err := closeInheritedOnExec(); err != nil {
+		fmt.Fprintln(os.Stderr, "avfs: keep what is open from commands:", err)
+		return exitFailure
+	}
 	if path, ok := ownerArgs(os.Args[1:]); ok {
 		return ownStore(path)
 	}
