@@ -81,6 +81,7 @@ var vaultTests = []vaultTest{
 	{"GCKilled", "a collection that is cut short must lose nothing, and the next one must end its work", (*vaultSuite).testGCKilled},
 	{"GCTail", "nobody must notice that garbage is collected in the background", (*vaultSuite).testGCTail},
 	{"Reclaim", "what was deleted must give its space back", (*vaultSuite).testReclaim},
+	{"ReclaimMerged", "what a deleted vault brought with a merge must give its space back", (*vaultSuite).testReclaimMerged},
 	{"Concurrent", "an agent, a mount and a collector work on one vault at the same time", (*vaultSuite).testConcurrent},
 	{"FullDisk", "a full disk must cost no old data, and deleting is the way out", (*vaultSuite).testFullDisk},
 	{"DiskTaken", "what cannot be saved is told to who wrote it and waits; all else goes on", (*vaultSuite).testDiskTaken},

@@ -163,15 +163,7 @@ func (s *vaultSuite) testReclaim(t *testing.T) {
 		megabytes = 20
 	}
 	ctx := context.Background()
-	fresh, _ := s.newVault(t, s.newPath(t))
-	if _, err := fresh.GC(ctx); err != nil {
-		t.Fatal(err)
-	}
-	compact(t, fresh)
-	want := sizeOf(t, fresh)
-	if err := fresh.Close(); err != nil {
-		t.Fatal(err)
-	}
+	want := s.freshSize(t)
 	st, v := s.newVault(t, s.newPath(t))
 	if err := storeRandom(ctx, v, "big", megabytes); err != nil {
 		t.Fatal(err)
@@ -299,4 +291,63 @@ func (s *vaultSuite) testGCKilled(t *testing.T) {
 			t.Fatal(err)
 		}
 	}
+}
+
+// freshSize is what a new store with one vault takes.
+func (s *vaultSuite) freshSize(t *testing.T) int64 {
+	t.Helper()
+	st, _ := s.newVault(t, s.newPath(t))
+	if _, err := st.GC(context.Background()); err != nil {
+		t.Fatal(err)
+	}
+	compact(t, st)
+	size := sizeOf(t, st)
+	if err := st.Close(); err != nil {
+		t.Fatal(err)
+	}
+	return size
+}
+
+// testReclaimMerged deletes what came with a merge, and the vault that it came from.
+func (s *vaultSuite) testReclaimMerged(t *testing.T) {
+	s.needsDisk(t)
+	ctx := context.Background()
+	want := s.freshSize(t)
+	st, v := s.newVault(t, s.newPath(t))
+	task, err := st.Fork(ctx, "main", "task")
+	if err != nil {
+		t.Fatal(err)
+	}
+	if err := storeRandom(ctx, task, "big", 8); err != nil {
+		t.Fatal(err)
+	}
+	if _, err := st.Merge(ctx, "task", "main", nil); err != nil {
+		t.Fatal(err)
+	}
+	for _, vault := range []*engine.Vault{v, task} {
+		if err := vault.RemoveAll(ctx, "big"); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := vault.Prune(ctx, &engine.PruneOptions{Rule: &engine.Retention{}}); err != nil {
+			t.Fatal(err)
+		}
+	}
+	if stats, err := st.Stats(ctx); err != nil || stats.LineageBytes != 8<<20 || stats.VaultBytes != 0 {
+		t.Errorf("with the fork: %+v, %v", stats, err)
+	}
+	if err := st.DeleteVault(ctx, "task"); err != nil {
+		t.Fatal(err)
+	}
+	if stats, err := st.Stats(ctx); err != nil || stats.LineageBytes != 0 || stats.GarbageChunks == 0 {
+		t.Errorf("without the fork: %+v, %v", stats, err)
+	}
+	if _, err := st.GC(ctx); err != nil {
+		t.Fatal(err)
+	}
+	mustBeClean(t, st)
+	compact(t, st)
+	if got := sizeOf(t, st); float64(got) > reclaimFactor*float64(want) {
+		t.Errorf("the store takes %d bytes, a new one %d", got, want)
+	}
+	mustCheck(t, st)
 }

@@ -60,6 +60,9 @@ func (s *Store) commitPending(ctx context.Context) error {
 }
 
 func (s *Store) collect(ctx context.Context, rep *GCReport) error {
+	if err := s.dropLineage(ctx); err != nil {
+		return err
+	}
 	var live marks
 	lastNode, lastChunk, err := s.findLive(ctx, &live, rep)
 	if err != nil {

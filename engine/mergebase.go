@@ -23,8 +23,8 @@ type lineage struct {
 type ancestor struct {
 	Vault uint64    `json:"vault"`
 	Name  string    `json:"name,omitempty"` // empty in what older versions wrote
-	Root  Root      `json:"root"`
-	At    time.Time `json:"at"` // when that was the vault's state
+	Root  Root      `json:"root"`           // zero where no merge can be asked for that needs it; see dropLineage
+	At    time.Time `json:"at"`             // when that was the vault's state
 	Seq   uint64    `json:"seq,omitempty"`
 }
 
@@ -83,7 +83,9 @@ func (l *lineage) roots(fn func(Root)) {
 		return
 	}
 	for _, a := range l.Ancestors {
-		fn(a.Root)
+		if !a.Root.IsZero() {
+			fn(a.Root)
+		}
 	}
 	for _, m := range l.Merges {
 		fn(m.Root)
@@ -232,7 +234,7 @@ func mergeBase(src, dst vaultRecord) (Root, error) {
 	for _, a := range lines(src) {
 		for _, b := range lines(dst) {
 			switch {
-			case a.Vault != b.Vault:
+			case a.Vault != b.Vault || !a.present && a.Root.IsZero() || !b.present && b.Root.IsZero():
 			case a.present:
 				return b.Root, nil
 			case b.present:
@@ -257,18 +259,6 @@ func family(recs []vaultRecord) map[uint64]bool {
 		}
 	}
 	return all
-}
-
-// records are those of all vaults, in memory.
-func (s *Store) records() []vaultRecord {
-	vaults := s.allVaults()
-	recs := make([]vaultRecord, len(vaults))
-	for i, v := range vaults {
-		v.mu.RLock()
-		recs[i] = v.rec
-		v.mu.RUnlock()
-	}
-	return recs
 }
 
 // noteMerge records that the state root of src was merged, where that changed nothing

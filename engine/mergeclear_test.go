@@ -90,6 +90,11 @@ func TestMergeOneNameForTwo(t *testing.T) {
 			base: "w a/1 1\nw b/2 2", ours: "d b/n\nmv a b/n/a", theirs: "mv b a/b",
 			want: tree{"a": "dir", "a/1": "1", "a/b": "dir", "a/b/2": "2", "a/b/n": "dir"},
 		},
+		{
+			name: "what comes to below a directory of which ours deleted and replaced what is above, for theirs", opts: theirs,
+			base: "d a\nw a/d b1\nmv a/d d\nd a/d\nw a/d/a 10", ours: "rm a\nmv d a", theirs: "w a/d/d new",
+			want: tree{"a": "dir", "a/d": "dir", "a/d/d": "new", "d": "b1"},
+		},
 	} {
 		t.Run(tc.name, func(t *testing.T) {
 			st := mergeVaults(t, tc.base, tc.ours, tc.theirs)

@@ -475,14 +475,11 @@ func (m *merger) admitPlace(st *mergeStep) (bool, error) {
 	}
 	switch {
 	case up.n == nil:
-		if st.parents {
-			return true, nil
-		}
-		if st.to.up.base == "" || m.clash(ConflictDeleteEdit, v, nil) != pickTheirs {
+		if !st.parents && (st.to.up.base == "" || m.clash(ConflictDeleteEdit, v, nil) != pickTheirs) {
 			return false, nil
 		}
 		st.parents = true
-		return true, nil
+		return m.admitParents(st, v)
 	case !up.n.isDir():
 		if m.of[st.to.up] != nil && m.of[st.to.up].remove && st.parents {
 			return true, nil
@@ -494,6 +491,28 @@ func (m *merger) admitPlace(st *mergeStep) (bool, error) {
 		return true, m.clear(st.to.up, up)
 	}
 	return m.admitName(st, up, v)
+}
+
+// admitParents reports whether the directories above the place of st, which ours has not,
+// can come: no file of ours is in the way of them.
+func (m *merger) admitParents(st *mergeStep, v three) (bool, error) {
+	for e := m.placeIn(&m.theirs, st.to.up).up; e != nil; e = m.placeIn(&m.theirs, e).up {
+		at, err := m.find(&m.ours, e)
+		if err != nil {
+			return false, err
+		}
+		above := m.of[e]
+		switch {
+		case above != nil && (above.create || above.remove) || at.n != nil && at.n.isDir():
+			return true, nil
+		case at.n == nil:
+		case m.stays[e] || m.clash(ConflictDirectoryFile, v, nil) != pickTheirs:
+			return false, nil
+		default:
+			return true, m.clear(e, at)
+		}
+	}
+	return true, nil
 }
 
 // admitName reports whether the name in the directory up will be free.

@@ -7,8 +7,8 @@ import (
 )
 
 // Stats says what fills a store. Content is counted once per store, in bytes before
-// compression; what several hold counts for the first of vaults, checkpoints and
-// history.
+// compression; what several hold counts for the first of vaults, lineage,
+// checkpoints and history.
 type Stats struct {
 	Vaults       int   `json:"vaults"`
 	Files        int64 `json:"files"`         // in all vaults
@@ -18,7 +18,8 @@ type Stats struct {
 	Checkpoints     int `json:"checkpoints"`      // saved ones
 	AutoCheckpoints int `json:"auto_checkpoints"` // made before commands, restores and undos
 
-	VaultBytes      int64 `json:"vault_bytes"`      // that vaults hold, now and where forks began
+	VaultBytes      int64 `json:"vault_bytes"`      // that vaults hold
+	LineageBytes    int64 `json:"lineage_bytes"`    // that only merges and applies may go back to holds beside: where forks began, what was merged and imported
 	CheckpointBytes int64 `json:"checkpoint_bytes"` // that only saved checkpoints hold beside
 	HistoryBytes    int64 `json:"history_bytes"`    // that only what Prune drops holds beside
 
@@ -63,7 +64,7 @@ func (s *Store) stats(ctx context.Context) (st Stats, err error) {
 	for _, part := range []struct {
 		roots []Root
 		bytes *int64
-	}{{append(held, roots.vaults...), &st.VaultBytes}, {roots.checkpoints, &st.CheckpointBytes}, {roots.history, &st.HistoryBytes}} {
+	}{{append(held, roots.vaults...), &st.VaultBytes}, {roots.lineage, &st.LineageBytes}, {roots.checkpoints, &st.CheckpointBytes}, {roots.history, &st.HistoryBytes}} {
 		before := live.bytes
 		for _, r := range part.roots {
 			if err := s.mark(ctx, r, &live); err != nil {
@@ -86,7 +87,7 @@ func (s *Store) stats(ctx context.Context) (st Stats, err error) {
 }
 
 // heldRoots are roots by what holds them.
-type heldRoots struct{ vaults, checkpoints, history []Root }
+type heldRoots struct{ vaults, lineage, checkpoints, history []Root }
 
 // rootsByHolder sorts the kept roots and counts what holds them.
 func (s *Store) rootsByHolder(ctx context.Context, st *Stats) (list heldRoots, err error) {
@@ -105,6 +106,8 @@ func (s *Store) rootsByHolder(ctx context.Context, st *Stats) (list heldRoots, e
 		case r.kind == rootCheckpoint:
 			st.AutoCheckpoints++
 			list.history = append(list.history, r.root)
+		case r.kind == rootForkPoint, r.kind == rootLineage:
+			list.lineage = append(list.lineage, r.root)
 		case r.kind == rootEvent, r.kind == rootNoted, r.kind == rootOutput:
 			list.history = append(list.history, r.root)
 		case r.kind != rootLive: // which are pinned; these go on changing

@@ -386,6 +386,9 @@ func (s *Store) DeleteVault(ctx context.Context, name string) error {
 			err = s.inBatches(ctx, mode, func(tx kv.Writer) (bool, error) { return deletePrefix(tx, t, kv.ID(v.id), deleteBatch) })
 		}
 	}
+	if err == nil {
+		err = s.dropLineage(ctx)
+	}
 	return wrap(err, "delete vault", name)
 }
 

@@ -93,6 +93,7 @@ func (statsCmd) run(a *app) error {
 		table(w, [][]string{
 			{"vaults", fmt.Sprintf("%d with %d files", st.Vaults, st.Files), size(st.LogicalBytes)},
 			{"content", "of vaults, each chunk once", size(st.VaultBytes)},
+			{"", "that only later merges and applies need: where forks began, what was merged or imported", size(st.LineageBytes)},
 			{"", fmt.Sprintf("that only %d saved checkpoints keep", st.Checkpoints), size(st.CheckpointBytes)},
 			{"", fmt.Sprintf("that only history keeps: %d events, %d automatic checkpoints", st.Events, st.AutoCheckpoints), size(st.HistoryBytes)},
 			{"garbage", fmt.Sprintf("%d chunks and %d nodes, as stored", st.GarbageChunks, st.GarbageNodes), size(st.GarbageBytes)},

@@ -913,6 +913,7 @@ export interface Stats {
   checkpoints: number;
   auto_checkpoints: number;
   vault_bytes: number;
+  lineage_bytes: number;
   checkpoint_bytes: number;
   history_bytes: number;
   garbage_chunks: number;

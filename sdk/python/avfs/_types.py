@@ -1087,6 +1087,7 @@ class Stats(TypedDict):
     checkpoints: int
     auto_checkpoints: int
     vault_bytes: int
+    lineage_bytes: int
     checkpoint_bytes: int
     history_bytes: int
     garbage_chunks: int
