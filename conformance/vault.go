@@ -77,6 +77,7 @@ var vaultTests = []vaultTest{
 	{"Model", "a workspace must do what a file system does, with any history and any order of operations", (*vaultSuite).testModel},
 	{"Quota", "a full vault must refuse growth and nothing else, and say exactly how full it is", (*vaultSuite).testQuota},
 	{"Heal", "content that is damaged and written again must not be taken for stored", (*vaultSuite).testHeal},
+	{"Flips", "a disk that changes a bit must be told of, whatever the bit was part of, and never be believed", (*vaultSuite).testFlips},
 	{"RepairKilled", "a repair that is cut short must not make things worse", (*vaultSuite).testRepairKilled},
 	{"GCKilled", "a collection that is cut short must lose nothing, and the next one must end its work", (*vaultSuite).testGCKilled},
 	{"GCTail", "nobody must notice that garbage is collected in the background", (*vaultSuite).testGCTail},

@@ -26,9 +26,15 @@ type MountSession struct {
 // eventTurn waits until nobody else makes an event in the vault. The function that it returns
 // ends the turn.
 func (v *Vault) eventTurn(ctx context.Context) (done func(), err error) {
+	done = func() { <-v.eventing }
 	select {
 	case v.eventing <- struct{}{}:
-		return func() { <-v.eventing }, nil
+		return done, nil
+	default: // what need not wait is not given up either
+	}
+	select {
+	case v.eventing <- struct{}{}:
+		return done, nil
 	case <-ctx.Done():
 		return nil, ctx.Err()
 	}
