@@ -152,6 +152,7 @@ type differ struct {
 	inos       map[Ino]*touched
 	gone, come map[string]side // names that an inode lost, and gained, by path
 	list       []change
+	relinked   []change // paths that have another inode, of which nothing but its names differs
 	times      bool
 	movedDirs  bool // paths changed without being noted: below a directory that moved, or beyond a focus
 }
@@ -170,11 +171,19 @@ func (s *Store) diff(ctx context.Context, a, b Root, paths []string, times bool)
 
 // diffIn is diff for states of which src has the nodes.
 func diffIn(ctx context.Context, src tree.Source, a, b Root, paths []string, times bool) ([]change, error) {
+	list, _, err := diffLinks(ctx, src, a, b, paths, times)
+	return list, err
+}
+
+// diffLinks is diffIn, and also lists the paths, in any order, of which only that has
+// changed with which others they are names of one file.
+func diffLinks(ctx context.Context, src tree.Source, a, b Root, paths []string, times bool) (list, relinked []change, err error) {
 	d := newDiffer(src, a, b, times)
 	if err := d.noteAll(ctx, paths); err != nil {
-		return nil, err
+		return nil, nil, err
 	}
-	return d.settle(ctx, paths)
+	list, err = d.settle(ctx, paths)
+	return list, d.relinked, err
 }
 
 // settle makes changes of what was noted, and drops those outside paths.
@@ -433,8 +442,12 @@ func (d *differ) settlePaths(ctx context.Context) error {
 		if err != nil {
 			return err
 		}
-		if kind := d.kindOf(before.n, after.n, same, xattr); kind != "" {
-			d.list = append(d.list, change{kind: kind, path: p, before: before, after: after})
+		c := change{kind: d.kindOf(before.n, after.n, same, xattr), path: p, before: before, after: after}
+		if c.kind != "" {
+			d.list = append(d.list, c)
+		}
+		if (c.kind == "" || c.kind == TimesChanged) && before.ino != after.ino && !after.n.isDir() && (before.n.nlink > 1 || after.n.nlink > 1) {
+			d.relinked = append(d.relinked, c)
 		}
 	}
 	for p, after := range d.come {

@@ -22,6 +22,7 @@ const (
 	ConflictMode          ConflictKind = "mode"
 	ConflictOwner         ConflictKind = "owner"
 	ConflictXattr         ConflictKind = "xattr"
+	ConflictLinks         ConflictKind = "links"         // theirs made or broke hard links of what ours edited
 	ConflictRenameRename  ConflictKind = "rename_rename" // each moved it to another place
 	ConflictRenameDelete  ConflictKind = "rename_delete" // one moved it, the other deleted it
 	ConflictRenameAdd     ConflictKind = "rename_add"    // what one moved has the name of something on the other side

@@ -21,6 +21,7 @@ type mergeSide struct {
 	w     view
 	names pathFinder
 	list  []change
+	links []change           // only the hard links of these paths changed
 	old   map[string]*change // by path in the base
 	new   map[string]*change // by path in this state
 }
@@ -28,9 +29,10 @@ type mergeSide struct {
 func (s *Store) mergeSide(ctx context.Context, base, root Root) (m mergeSide, err error) {
 	m = mergeSide{w: view{src: s.nodes, root: root.ref}, old: map[string]*change{}, new: map[string]*change{}}
 	m.names = newPathFinder(m.w)
-	if m.list, err = s.diff(ctx, base, root, nil, true); err != nil {
+	if m.list, m.links, err = diffLinks(ctx, s.nodes, base, root, nil, true); err != nil {
 		return m, err
 	}
+	slices.SortFunc(m.links, func(a, b change) int { return strings.Compare(a.path, b.path) })
 	for i := range m.list {
 		c := &m.list[i]
 		if c.before.n != nil {
@@ -191,6 +193,9 @@ func (s *Store) planMerge(ctx context.Context, base, src, dst Root, opts MergeOp
 		if err := m.consider(c); err != nil {
 			return nil, atPath(err, "merge", c.path)
 		}
+	}
+	if err := m.relink(); err != nil {
+		return nil, err
 	}
 	if err := m.settle(); err != nil {
 		return nil, err
