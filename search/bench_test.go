@@ -5,8 +5,8 @@ import (
 	"fmt"
 	"io"
 	"os"
+	"os/exec"
 	"path/filepath"
-	"runtime"
 	"strings"
 	"testing"
 
@@ -37,7 +37,12 @@ func BenchmarkGoTree(b *testing.B) {
 	if err != nil {
 		b.Fatal(err)
 	}
-	if _, err := transfer.Import(ctx, v, filepath.Join(runtime.GOROOT(), "src"), "/", nil); err != nil {
+	root, err := exec.Command("go", "env", "GOROOT").Output()
+	if err != nil {
+		b.Fatal(err)
+	}
+	src := filepath.Join(strings.TrimSpace(string(root)), "src")
+	if _, err := transfer.Import(ctx, v, src, "/", nil); err != nil {
 		b.Fatal(err)
 	}
 	q, err := search.Parse("mutex unlock")
@@ -84,7 +89,7 @@ func BenchmarkGoTree(b *testing.B) {
 			find(x)
 		}
 	})
-	text, err := os.ReadFile(filepath.Join(runtime.GOROOT(), "src/sync/mutex.go"))
+	text, err := os.ReadFile(filepath.Join(src, "sync/mutex.go"))
 	if err != nil {
 		b.Fatal(err)
 	}
