@@ -168,10 +168,24 @@ func normalised(doc any, removed []string) any {
 	return doc
 }
 
+// inVault is the beginning of the command line of a step: its command and the vaults.
+func (s *scenarioStep) inVault() []string {
+	args := strings.Split(s.Op, "_")
+	switch s.Op {
+	case "vault_create":
+		return append(args, s.text("name"))
+	case "vault_fork":
+		return append(args, s.text("vault"), s.text("name"))
+	case "vault_merge":
+		return append(args, s.text("source"), s.text("into"))
+	}
+	return append(args, "--vault", s.text("vault"))
+}
+
 // commandLine is the command line of a step, and what it reads.
 func (s *scenarioStep) commandLine(t *testing.T) (args []string, stdin string) {
 	t.Helper()
-	args = strings.Split(s.Op, "_")
+	args = s.inVault()
 	option := func(name, value string) {
 		if value != "" {
 			args = append(args, name, value)
@@ -183,20 +197,6 @@ func (s *scenarioStep) commandLine(t *testing.T) (args []string, stdin string) {
 				args = append(args, "--"+strings.ReplaceAll(name, "_", "-"))
 			}
 		}
-	}
-	switch s.Op {
-	case "vault_fork":
-		args = append(args, s.text("vault"), s.text("name"))
-	case "vault_create":
-		args = append(args, s.text("name"))
-	case "vault_merge":
-		args = append(args, s.text("source"), s.text("into"))
-		flags("dry_run")
-		for _, p := range s.list("theirs") {
-			option("--theirs", p)
-		}
-	default:
-		option("--vault", s.text("vault"))
 	}
 	switch s.Op {
 	case "import":
@@ -247,7 +247,12 @@ func (s *scenarioStep) commandLine(t *testing.T) (args []string, stdin string) {
 		args = append(args, "-n", fmt.Sprint(s.number("limit")))
 	case "approvals_approve":
 		args = append(args, s.text("id"))
-	case "vault_create", "vault_fork", "vault_merge", "checkpoint_list", "undo", "redo":
+	case "vault_merge":
+		flags("dry_run")
+		for _, p := range s.list("theirs") {
+			option("--theirs", p)
+		}
+	case "vault_create", "vault_fork", "checkpoint_list", "undo", "redo":
 	default:
 		t.Fatalf("the scenario has an unknown operation %q", s.Op)
 	}
