@@ -130,7 +130,7 @@ const maxLinked = 256
 // spelling of such a path does not tell.
 func (a *analyzer) leadsOut() {
 	var items []*item
-	var paths []string
+	var paths, gone []string // gone: what the command removes first
 	for i := range a.items {
 		it := &a.items[i]
 		switch it.kind {
@@ -144,9 +144,12 @@ func (a *analyzer) leadsOut() {
 			}
 			p := f.at.path
 			if unlinks[it.base] { // the link itself goes, not what it leads to
+				if it.base != "ln" {
+					gone = append(gone, p)
+				}
 				p = path.Dir(p)
 			}
-			if p != "/" {
+			if p != "/" && !slices.ContainsFunc(gone, func(g string) bool { return g == p || isAncestor(g, p) }) {
 				items, paths = append(items, it), append(paths, p)
 			}
 		}

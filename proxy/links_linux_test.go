@@ -20,7 +20,7 @@ func TestLinksThatLeadOut(t *testing.T) {
 	d.Policy = policy.Default()
 	for script, asks := range map[string]bool{
 		"rm -rf esc/ssl": true, "cd esc && rm -rf foo": true, "echo x > esc/y": true, "cp a esc": true, "touch ./esc/../esc/z": true, "env -C esc rm a": true, "tee esc/x": true,
-		"rm esc": false, "mv esc b": false, "cat esc/hosts": false, "rm -rf other/ssl": false, "cp a b": false,
+		"rm esc": false, "rm esc; mkdir esc; echo y > esc/f": false, "echo y > esc/f; rm esc": true, "mv esc b": false, "cat esc/hosts": false, "rm -rf other/ssl": false, "cp a b": false,
 	} {
 		env := d.Exec(t.Context(), Request{Shell: script, DryRun: true})
 		if got := env.Status == StatusApprovalRequired; got != asks || env.Status == StatusError {
