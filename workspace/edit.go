@@ -3,6 +3,7 @@ package workspace
 import (
 	"context"
 	"errors"
+	"fmt"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -32,7 +33,26 @@ func (o *Owner) edit(ctx context.Context, vault string, command []string, fn fun
 	defer ev.Drop() // should fn panic
 	err = fn(v)
 	_, rerr := ev.EndIfChanged(context.WithoutCancel(ctx))
+	if err == nil && engine.KindOf(rerr) == engine.NoSpace {
+		rerr = unsaved(rerr)
+	}
 	return errors.Join(err, rerr)
+}
+
+// unsaved says of an edit that a full disk keeps from being saved what has become of it:
+// everybody sees it, but it is only in memory.
+func unsaved(err error) error {
+	var e *engine.Error
+	details := map[string]any{"done": true, "saved": false}
+	if errors.As(err, &e) {
+		for k, v := range e.Details {
+			details[k] = v
+		}
+	}
+	return &engine.Error{
+		Kind: engine.NoSpace, Details: details,
+		Err: fmt.Errorf("it is done but not saved, which is tried again while the store is open, and lost when that ends before there is room: %w", err),
+	}
 }
 
 // execIn is the exec whose command runs in the vault now; empty if none does.

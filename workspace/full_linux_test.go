@@ -45,6 +45,18 @@ func TestFullDisk(t *testing.T) {
 			if err := write(w, "/new", "x"); engine.KindOf(err) != engine.NoSpace {
 				t.Errorf("write without room: %v, want NoSpace", err)
 			}
+			// A removal says truly whether it has happened.
+			keep := []workspace.Path{"/keep"}
+			_, rerr := workspace.CallVault(t.Context(), w, "v", workspace.OpRemove, func(v string) workspace.PathRequest {
+				return workspace.PathRequest{Vault: v, Paths: keep}
+			}, workspace.Streams{})
+			_, serr := workspace.CallVault(t.Context(), w, "v", workspace.OpStat, func(v string) workspace.PathRequest {
+				return workspace.PathRequest{Vault: v, Paths: keep}
+			}, workspace.Streams{})
+			gone := engine.KindOf(serr) == engine.NotFound
+			if said := rerr == nil || strings.Contains(rerr.Error(), "it is done"); said != gone || rerr != nil && engine.KindOf(rerr) != engine.NoSpace {
+				t.Errorf("the file is gone: %v; the removal said %v", gone, rerr)
+			}
 			freeUp()
 			if err := write(w, "/new", "now"); err != nil {
 				t.Errorf("write with room again: %v", err)
