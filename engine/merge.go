@@ -289,6 +289,29 @@ func (m *merger) pick(kind ConflictKind, v three) pick {
 	return best
 }
 
+// knowPaths fails with NotFound for a path of a decision that is in none of the states: it
+// would decide nothing.
+func (m *merger) knowPaths(paths []string) error {
+	for _, p := range paths {
+		clean := cleanPath(p)
+		known := clean == ""
+		for _, w := range []view{m.base, m.ours.w, m.theirs.w} {
+			if known {
+				break
+			}
+			at, err := w.spot(m.ctx, clean)
+			if err != nil {
+				return err
+			}
+			known = at.n != nil
+		}
+		if !known {
+			return &Error{Kind: NotFound, Op: "merge", Path: p, Err: errors.New("it is in neither vault, nor in the state that both come from")}
+		}
+	}
+	return nil
+}
+
 // markable reports whether markers can show both sides.
 func (m *merger) markable(v three) bool {
 	if v.ours.n == nil || v.theirs.n == nil || !v.ours.n.isRegular() || !v.theirs.n.isRegular() {

@@ -224,7 +224,7 @@ var mergeTests = []mergeTest{
 	{name: "delete with addition", base: "w d/a 1", ours: "w d/b 1", theirs: "rm d", conflicts: []string{"edit_delete d"}},
 	{
 		name: "delete with addition, ours", base: "w d/a 1", ours: "w d/b 1", theirs: "rm d",
-		opts: engine.MergeOptions{Ours: []string{"d"}}, want: tree{"d": "dir", "d/b": "1"},
+		opts: engine.MergeOptions{Ours: []string{"d"}}, want: tree{"d": "dir", "d/a": "1", "d/b": "1"},
 	},
 	{
 		name: "delete with addition, theirs", base: "w d/a 1", ours: "w d/b/c 1", theirs: "rm d",
@@ -261,6 +261,23 @@ var mergeTests = []mergeTest{
 	{
 		name: "rename and edit, edit", base: "w a 1/2/3/4/", ours: "w a 0/2/3/4/", theirs: "mv a b\nw b 1/2/3/5/",
 		want: tree{"b": "0/2/3/5/"},
+	},
+	{
+		name: "moved directory with addition becomes file, ours", base: "w d/a 1", ours: "mv d e\nw e/n 1", theirs: "rm d\nw d 2",
+		opts: engine.MergeOptions{Ours: []string{"."}}, want: tree{"e": "dir", "e/a": "1", "e/n": "1"},
+	},
+	{name: "delete of what was moved onto another name", base: "w h 1\nw a 2", ours: "mv h a", theirs: "rm h", conflicts: []string{"rename_delete a"}},
+	{
+		name: "delete of what was exchanged", base: "w h 5\nw a 6\nd b", ours: "mv h b/h\nmv b/h swap\nmv a b/h\nmv swap a", theirs: "rm h",
+		conflicts: []string{"rename_delete a"},
+	},
+	{
+		name: "delete of what was moved onto another name, ours", base: "w h 1\nw a 2", ours: "mv h a", theirs: "rm h\nw n 1",
+		opts: engine.MergeOptions{Ours: []string{"a"}}, want: tree{"a": "1", "n": "1"},
+	},
+	{
+		name: "delete of what was moved onto another name, theirs", base: "w h 1\nw a 2", ours: "mv h a", theirs: "rm h",
+		opts: engine.MergeOptions{Theirs: []string{"a"}}, want: tree{"a": "2"},
 	},
 	{name: "rename, rename", base: "w a 1", ours: "mv a b", theirs: "mv a c", conflicts: []string{"rename_rename b"}},
 	{
@@ -350,6 +367,10 @@ var mergeTests = []mergeTest{
 	{
 		name: "some paths", base: "w a 1\nw d/b 1\nw d/c 1", ours: "w a 2", theirs: "w a 3\nw d/b 2\nrm d/c\nw e 1",
 		opts: engine.MergeOptions{Paths: []string{"d"}}, want: tree{"a": "2", "d": "dir", "d/b": "2"},
+	},
+	{
+		name: "some paths of a new directory", base: "w a 1", ours: "w a 2", theirs: "w d/e/b 2\nw d/e/c 1\nw d/f 1",
+		opts: engine.MergeOptions{Paths: []string{"d/e/b"}}, want: tree{"a": "2", "d": "dir", "d/e": "dir", "d/e/b": "2"},
 	},
 	{
 		name: "some paths of a directory that goes", base: "w d/a 1\nw d/b 1", ours: "w x 1", theirs: "rm d",

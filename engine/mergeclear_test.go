@@ -112,3 +112,17 @@ func TestMergeOneNameForTwo(t *testing.T) {
 		})
 	}
 }
+
+// A decision about a path that is nowhere is a mistake; one about a path of the base is not.
+func TestMergeDecidesWhatIsThere(t *testing.T) {
+	ctx := context.Background()
+	st := mergeVaults(t, "w a 1", "mv a b", "mv a c")
+	for _, o := range []*engine.MergeOptions{{Ours: []string{"nosuch"}}, {Theirs: []string{".", "b/x"}}} {
+		if _, err := st.Merge(ctx, "src", "dst", o); engine.KindOf(err) != engine.NotFound {
+			t.Errorf("%+v: %v", o, err)
+		}
+	}
+	if _, err := st.Merge(ctx, "src", "dst", &engine.MergeOptions{Theirs: []string{"a"}}); err != nil {
+		t.Error(err)
+	}
+}

@@ -1,6 +1,9 @@
 package engine
 
-import "slices"
+import (
+	"slices"
+	"strings"
+)
 
 // A file that both sides have, with the same content, is somewhere after a merge, however
 // its conflicts are decided. The diffs know names: of a file that ours moved onto the name
@@ -176,4 +179,54 @@ func (m *merger) untangle(st *mergeStep) (bool, error) {
 	}
 	m.conflict(ConflictRenameRename, v, nil, pickNone)
 	return false, nil
+}
+
+// deletedUnderOther plans for a file that theirs deleted and that ours has moved onto the
+// name of another: the diff says that ours deleted it too, and the other changed. For
+// theirs, the other is again what theirs has.
+func (m *merger) deletedUnderOther(v three) error {
+	if v.base.n.isDir() || v.base.n.nlink > 1 {
+		return nil
+	}
+	if n, _, err := m.theirs.names.inode(m.ctx, v.base.ino); err != nil || n != nil {
+		return err // it is under another name there, too
+	}
+	n, names, err := m.ours.names.inode(m.ctx, v.base.ino)
+	if err != nil || len(names) == 0 {
+		return err
+	}
+	p, err := m.ours.names.join(m.ctx, names[0])
+	if err != nil {
+		return err
+	}
+	v.ours = located{p, side{v.base.ino, n}}
+	same, err := m.sameContent(m.base, v.base, m.ours.w, v.ours)
+	if err != nil || !same {
+		return err // nothing of it is left
+	}
+	v.e = m.entityAt(&m.ours, p)
+	theirs, err := m.find(&m.theirs, v.e)
+	if err != nil || v.e.base == "" && theirs.n != nil || v.e.base != "" && m.theirs.edited(v.e.base) {
+		return err // a change of the other one speaks for itself
+	}
+	if m.clash(ConflictRenameDelete, v, nil) != pickTheirs {
+		return nil
+	}
+	switch {
+	case theirs.n != nil:
+		return m.force(v.e, theirs)
+	case m.of[v.e] == nil:
+		m.add(&mergeStep{e: v.e, ours: v.ours, remove: true})
+	}
+	return nil
+}
+
+// keepWhole takes back what is planned below a directory of ours that a decision keeps.
+func (m *merger) keepWhole(dir string) {
+	for _, st := range slices.Clone(m.steps) {
+		if st.ours.n != nil && strings.HasPrefix(st.ours.path, dir+"/") {
+			m.stays[st.e] = true
+			m.drop(st)
+		}
+	}
 }

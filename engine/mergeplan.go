@@ -185,6 +185,9 @@ func (s *Store) planMerge(ctx context.Context, base, src, dst Root, opts MergeOp
 		return nil, err
 	}
 	m.fast = len(m.ours.list) == 0
+	if err := m.knowPaths(slices.Concat(opts.Ours, opts.Theirs)); err != nil {
+		return nil, err
+	}
 	for i := range m.theirs.list {
 		c := &m.theirs.list[i]
 		if len(opts.Paths) > 0 && !m.chosen.has(c.path) && !m.chosen.has(c.basePath()) {
@@ -298,8 +301,7 @@ func (m *merger) consider(c *change) error {
 	switch {
 	case c.after.n == nil:
 		v.theirs = located{}
-		m.deleted(v)
-		return nil
+		return m.deleted(v)
 	case c.kind == TimesChanged && c.after.n.isDir():
 		return nil // they say that something came or went, which is merged itself
 	case c.before.n == nil && v.ours.n == nil:
@@ -313,9 +315,12 @@ func (m *merger) consider(c *change) error {
 }
 
 // deleted plans for what theirs has no more.
-func (m *merger) deleted(v three) {
-	if v.ours.n == nil || slices.ContainsFunc(m.kept, func(p string) bool { return strings.HasPrefix(v.base.path, p+"/") }) {
-		return
+func (m *merger) deleted(v three) error {
+	if slices.ContainsFunc(m.kept, func(p string) bool { return strings.HasPrefix(v.base.path, p+"/") }) {
+		return nil
+	}
+	if v.ours.n == nil {
+		return m.deletedUnderOther(v)
 	}
 	kind := ConflictKind("")
 	switch {
@@ -332,11 +337,12 @@ func (m *merger) deleted(v three) {
 			if v.base.n.isDir() {
 				m.kept = append(m.kept, v.base.path)
 			}
-			return
+			return nil
 		}
 		st.tree = !v.base.n.isDir()
 	}
 	m.add(st)
+	return nil
 }
 
 // edited reports whether more than times changed of a path of the base.
@@ -480,6 +486,9 @@ func (m *merger) admitPlace(st *mergeStep) (bool, error) {
 	}
 	switch {
 	case up.n == nil:
+		if len(m.opts.Paths) > 0 && st.to.up.base == "" && !m.stays[st.to.up] {
+			st.parents = true // they came with it, and were not asked for
+		}
 		if !st.parents && (st.to.up.base == "" || m.clash(ConflictDeleteEdit, v, nil) != pickTheirs) {
 			return false, nil
 		}

@@ -33,6 +33,7 @@ func (m *merger) settleRemoved() (changed bool, err error) {
 				st.tree = true
 				continue
 			}
+			m.keepWhole(st.ours.path)
 		}
 		m.stays[st.e] = true
 		m.drop(st)

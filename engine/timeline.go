@@ -4,6 +4,7 @@ import (
 	"context"
 	"math"
 	"strconv"
+	"strings"
 	"time"
 
 	"github.com/agentvfs/avfs/engine/kv"
@@ -144,19 +145,22 @@ func (v *Vault) Timeline(ctx context.Context, limit int) ([]Event, error) {
 }
 
 // FindEvent finds an event of the timeline by its number, or by its id, which an exec
-// has; by id the newest one. An event that retention has dropped is EventNotFound.
+// has; by id the newest one. "#" or "event:" may stand before a number, "exec:" before an
+// id. An event that retention has dropped is EventNotFound.
 // By number it costs one read, by id one for each newer event.
 func (v *Vault) FindEvent(ctx context.Context, idOrSeq string) (Event, error) {
 	ev, ok := Event{}, false
+	id, exec := strings.CutPrefix(idOrSeq, "exec:")
+	number := strings.TrimPrefix(strings.TrimPrefix(id, "event:"), "#")
 	err := v.s.kv.View(ctx, func(tx kv.Reader) (err error) {
 		ev, ok = Event{}, false
-		if seq, perr := strconv.ParseUint(idOrSeq, 10, 64); perr == nil {
+		if seq, perr := strconv.ParseUint(number, 10, 64); perr == nil && !exec {
 			ok, err = getJSON(tx, tableTimeline, eventKey(v.id, seq), &ev)
 			return err
 		}
 		return eachEvent(tx, v.id, func(e Event) error {
 			// The id of a restore is that of the checkpoint.
-			if ok = idOrSeq != "" && e.ID == idOrSeq && e.Cause != CauseRestore; ok {
+			if ok = id != "" && e.ID == id && e.Cause != CauseRestore; ok {
 				ev = e
 				return kv.Stop
 			}

@@ -138,8 +138,8 @@ func (v *Vault) redoLocked(ctx context.Context, opts *RedoOptions) (UndoResult, 
 			found = &s
 			return kv.Stop
 		}
-		worth, err := v.s.worthAnEvent(ctx, s.ev.Before, s.ev.After)
-		if err == nil && worth {
+		tells, err := v.s.tells(ctx, s.ev.Before, s.ev.After)
+		if err == nil && tells {
 			err = kv.Stop
 		}
 		return err
@@ -189,6 +189,9 @@ func limits(paths []string) []string {
 func (v *Vault) newestStanding(ctx context.Context, gap *Event, paths []string) (r reversal, err error) {
 	found := false
 	try := func(s standing) error {
+		if tells, err := v.s.tells(ctx, s.ev.Before, s.ev.After); err != nil || !tells {
+			return err
+		}
 		if r, err = v.reversalOf(ctx, s, paths); err != nil {
 			return err
 		}
@@ -297,6 +300,20 @@ func (s *Store) undoable(ctx context.Context, a, b Root) ([]change, error) {
 	return slices.DeleteFunc(changes, func(c change) bool {
 		return c.kind == TimesChanged && c.after.n.isDir()
 	}), err
+}
+
+// tells reports whether a diff from a to b lists anything. A program that writes a file
+// anew with the same content, as git status does with the index, has changed nothing but
+// times: that ends no redo, and nobody would undo it.
+func (s *Store) tells(ctx context.Context, a, b Root) (bool, error) {
+	if worth, err := s.worthAnEvent(ctx, a, b); err != nil || !worth {
+		return false, err
+	}
+	changes, err := s.diff(ctx, a, b, nil, false)
+	if KindOf(err) == Corrupt {
+		return true, nil
+	}
+	return len(changes) > 0, err
 }
 
 // pathSet is what a list of changes touched: paths before and after, and the

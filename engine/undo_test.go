@@ -333,3 +333,53 @@ func TestGapEvents(t *testing.T) {
 	}
 	a.contiguous()
 }
+
+// A file that is written anew with the same content ends no redo, and no undo stops at it.
+func TestUndoTimesOnly(t *testing.T) {
+	ctx := context.Background()
+	a := newActed(t)
+	a.exec("x1", "f", "1")
+	a.exec("x2", "f", "2")
+	if _, err := a.v.Undo(ctx, nil); err != nil {
+		t.Fatal(err)
+	}
+	u, err := a.v.Begin(ctx, engine.BeginOptions{ID: "status"})
+	if err != nil {
+		t.Fatal(err)
+	}
+	a.write("f.lock", "1")
+	if err := a.v.Rename(ctx, engine.RootIno, "f.lock", engine.RootIno, "f", 0); err != nil {
+		t.Fatal(err)
+	}
+	if ev, err := u.End(ctx, engine.AuditEntry{}); err != nil || ev.Before.Same(ev.After) {
+		t.Fatalf("%+v, %v", ev, err)
+	}
+	if res, err := a.v.Redo(ctx, nil); err != nil || res.Undone.Cause != engine.CauseUndo {
+		t.Fatalf("redo: %+v, %v", res, err)
+	}
+	a.want("done again", "f=2")
+	for _, want := range []string{"x2", "x1"} {
+		if res, err := a.v.Undo(ctx, nil); err != nil || res.Undone.ID != want {
+			t.Errorf("undo takes back %+v, %v, not %s", res.Undone, err, want)
+		}
+	}
+	a.want("at the beginning")
+}
+
+// An event has the names that a state has after which it is named.
+func TestFindEventNames(t *testing.T) {
+	ctx := context.Background()
+	a := newActed(t)
+	ev := a.exec("x1", "f", "1")
+	n := fmt.Sprint(ev.Seq)
+	for _, name := range []string{n, "#" + n, "event:" + n, "event:#" + n, "x1", "exec:x1"} {
+		if got, err := a.v.FindEvent(ctx, name); err != nil || got.Seq != ev.Seq {
+			t.Errorf("%s is %+v, %v", name, got, err)
+		}
+	}
+	for _, name := range []string{"", "#", "event:", "exec:", "exec:" + n, "#x1"} {
+		if got, err := a.v.FindEvent(ctx, name); engine.KindOf(err) != engine.EventNotFound {
+			t.Errorf("%s is %+v, %v", name, got, err)
+		}
+	}
+}

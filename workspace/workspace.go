@@ -269,6 +269,11 @@ func (w *Workspace) claim(name, store string) (release func(), err error) {
 		return nil, err
 	}
 	taken := &engine.Error{Kind: engine.VaultExists, Op: "create vault", Path: name}
+	if store == w.storePath(name) {
+		if _, err := os.Lstat(store); err == nil {
+			return func() {}, nil // it is the store's own name, and the store knows whether it is free
+		}
+	}
 	if _, err := os.Lstat(w.storePath(name)); err == nil {
 		return nil, taken
 	}
