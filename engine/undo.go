@@ -302,18 +302,21 @@ func (s *Store) undoable(ctx context.Context, a, b Root) ([]change, error) {
 	}), err
 }
 
-// tells reports whether a diff from a to b lists anything. A program that writes a file
-// anew with the same content, as git status does with the index, has changed nothing but
-// times: that ends no redo, and nobody would undo it.
+// tells reports whether from a to b anything changed that somebody may want back: what a
+// diff lists, or the time of a file, as touch sets it. A program that puts a new file with
+// the same content in the place of the old one, as git status does with the index, has
+// changed nothing: that ends no redo, and nobody would undo it.
 func (s *Store) tells(ctx context.Context, a, b Root) (bool, error) {
 	if worth, err := s.worthAnEvent(ctx, a, b); err != nil || !worth {
 		return false, err
 	}
-	changes, err := s.diff(ctx, a, b, nil, false)
+	changes, err := s.undoable(ctx, a, b)
 	if KindOf(err) == Corrupt {
 		return true, nil
 	}
-	return len(changes) > 0, err
+	return slices.ContainsFunc(changes, func(c change) bool {
+		return c.kind != TimesChanged || c.before.ino == c.after.ino
+	}), err
 }
 
 // pathSet is what a list of changes touched: paths before and after, and the

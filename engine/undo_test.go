@@ -334,8 +334,8 @@ func TestGapEvents(t *testing.T) {
 	a.contiguous()
 }
 
-// A file that is written anew with the same content ends no redo, and no undo stops at it.
-func TestUndoTimesOnly(t *testing.T) {
+// A file that another with the same content replaces ends no redo, and no undo stops at it.
+func TestUndoSameContent(t *testing.T) {
 	ctx := context.Background()
 	a := newActed(t)
 	a.exec("x1", "f", "1")
