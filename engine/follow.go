@@ -74,7 +74,11 @@ func (s *Store) follow(ctx context.Context, a, b Root, path string) ([]change, e
 		if err != nil || n == nil || len(names) == 0 {
 			return list, err
 		}
-		p, err := other.join(ctx, names[0])
+		at := name{dir: there.dir, name: there.name}
+		if !slices.Contains(names, at) { // which it kept, in a directory that moved
+			at = names[0]
+		}
+		p, err := other.join(ctx, at)
 		if err != nil {
 			return nil, err
 		}

@@ -62,6 +62,8 @@ func commandOf(ev engine.Event) string {
 		return fmt.Sprintf("of %d", ev.Undoes)
 	case len(ev.Command) > 0:
 		return safe(strings.Join(ev.Command, " "))
+	case ev.Source != "":
+		return safe("from " + ev.Source)
 	}
 	return safe(ev.ID)
 }
