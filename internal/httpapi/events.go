@@ -10,8 +10,8 @@ import (
 )
 
 // events answers with what the command tells, each line as an event.
-func (s *server) events(ctx context.Context, rw http.ResponseWriter, call Call) {
-	st := &stream{rw: rw, rc: http.NewResponseController(rw)}
+func (s *server) events(ctx context.Context, rw http.ResponseWriter, call Call, in *input) {
+	st := &stream{rw: rw, in: in, rc: http.NewResponseController(rw)}
 	call.Stdout = st
 	stop := make(chan struct{})
 	var beat sync.WaitGroup
@@ -19,6 +19,7 @@ func (s *server) events(ctx context.Context, rw http.ResponseWriter, call Call) 
 	out := s.cfg.Run(ctx, call)
 	close(stop)
 	beat.Wait()
+	in.end()
 	if out.Failure == nil {
 		return
 	}
@@ -32,6 +33,7 @@ func (s *server) events(ctx context.Context, rw http.ResponseWriter, call Call) 
 // stream is an answer of server-sent events.
 type stream struct {
 	rw http.ResponseWriter
+	in *input
 	rc *http.ResponseController
 
 	mu    sync.Mutex // guards what follows, and is held while something is sent
@@ -99,6 +101,7 @@ func event(kind string, doc []byte) []byte {
 func (st *stream) put(p []byte) error {
 	if !st.begun {
 		st.begun = true
+		st.in.answering()
 		st.rw.Header().Set("Content-Type", typeEvents)
 		st.rw.Header().Set("X-Accel-Buffering", "no")
 		st.rw.WriteHeader(http.StatusOK)

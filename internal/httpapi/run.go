@@ -51,18 +51,20 @@ func (s *server) command(rw http.ResponseWriter, r *http.Request, c *Command) {
 		flags = []string{c.EventsFlag}
 	}
 	args, err := c.args(req.values, stdin != nil, flags...)
+	in, _ := stdin.(*input) // nil where the input is no body
 	if err != nil {
+		in.end()
 		s.refuse(rw, http.StatusBadRequest, KindUsage, err.Error())
 		return
 	}
 	call := Call{Args: args, Stdin: stdin, Peer: peerIn(r)}
 	switch wants {
 	case typeEvents:
-		s.events(ctx, rw, call)
+		s.events(ctx, rw, call, in)
 	case typeBytes:
-		s.bytes(ctx, rw, call)
+		s.bytes(ctx, rw, call, in)
 	default:
-		s.document(ctx, rw, call)
+		s.document(ctx, rw, call, in)
 	}
 }
 
@@ -115,8 +117,11 @@ func (s *server) read(rw http.ResponseWriter, r *http.Request, c *Command, gone 
 			s.refuse(rw, http.StatusInternalServerError, "Internal", err.Error())
 			return req, nil, false
 		}
-		stdin = &input{r.Body, gone}
-		req, err = c.fromQuery(r.URL.RawQuery)
+		in := newInput(rw, r, gone)
+		stdin = in
+		if req, err = c.fromQuery(r.URL.RawQuery); err != nil {
+			in.end()
+		}
 	case t == typeJSON || t == "" && r.ContentLength == 0:
 		var body []byte
 		if body, ok = s.body(rw, r); !ok {
@@ -155,6 +160,7 @@ func (s *server) body(rw http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	var long *http.MaxBytesError
 	switch {
 	case errors.As(err, &long):
+		newInput(rw, r, func() {}).end()
 		s.refuse(rw, http.StatusRequestEntityTooLarge, KindTooLarge, "a JSON body has at most "+strconv.Itoa(maxBody)+" bytes")
 	case err != nil:
 		s.refuse(rw, http.StatusBadRequest, KindUsage, "the body cannot be read: "+err.Error())
@@ -162,27 +168,12 @@ func (s *server) body(rw http.ResponseWriter, r *http.Request) ([]byte, bool) {
 	return body, err == nil
 }
 
-// input is a request's body as standard input. A client that goes away while it sends
-// cancels: a part of its input must not pass for all of it.
-type input struct {
-	io.Reader
-	gone func()
-}
-
-// Read implements io.Reader.
-func (in *input) Read(p []byte) (int, error) {
-	n, err := in.Reader.Read(p)
-	if err != nil && !errors.Is(err, io.EOF) {
-		in.gone()
-	}
-	return n, err
-}
-
 // document answers with the document that the command prints.
-func (s *server) document(ctx context.Context, rw http.ResponseWriter, call Call) {
+func (s *server) document(ctx context.Context, rw http.ResponseWriter, call Call, in *input) {
 	var doc bytes.Buffer
 	call.Stdout = &doc
 	out := s.cfg.Run(ctx, call)
+	in.end()
 	if out.Failure != nil {
 		s.fail(rw, out.Failure)
 		return
@@ -192,10 +183,11 @@ func (s *server) document(ctx context.Context, rw http.ResponseWriter, call Call
 }
 
 // bytes answers with what the command prints, as it comes.
-func (s *server) bytes(ctx context.Context, rw http.ResponseWriter, call Call) {
-	out := &output{rw: rw}
+func (s *server) bytes(ctx context.Context, rw http.ResponseWriter, call Call, in *input) {
+	out := &output{rw: rw, in: in}
 	call.Stdout = out
 	end := s.cfg.Run(ctx, call)
+	in.end()
 	switch {
 	case end.Failure == nil && out.failed == nil:
 		out.begin()
@@ -209,6 +201,7 @@ func (s *server) bytes(ctx context.Context, rw http.ResponseWriter, call Call) {
 // output is an answer of bytes, which begins with the first.
 type output struct {
 	rw     http.ResponseWriter
+	in     *input
 	begun  bool
 	failed error
 }
@@ -216,6 +209,7 @@ type output struct {
 func (o *output) begin() {
 	if !o.begun {
 		o.begun = true
+		o.in.answering()
 		o.rw.Header().Set("Content-Type", typeBytes)
 		o.rw.WriteHeader(http.StatusOK)
 	}
