@@ -13,6 +13,9 @@ const nameOf = (vault) => (typeof vault === 'string' ? vault : vault.name)
 /** A vault. index.d.cts says what each method does. */
 class Vault {
   constructor(avfs, name) {
+    if (typeof name !== 'string' || name === '') { // to avfs, none is the current vault
+      throw new TypeError('the name of a vault is a string that is not empty')
+    }
     this.avfs = avfs
     this.name = name
     this.checkpoints = new Checkpoints(this)
@@ -86,6 +89,9 @@ class Vault {
   async #read(path, at, sink) { return this.avfs.bytes(this.name, 'cat', {}, [c.past(path, at)], sink) }
 
   async write(path, content, { append, parents, mode } = {}) {
+    if (content === undefined || content === null) {
+      throw new TypeError(`the content of a file is bytes, a text, a stream or pieces, not ${content}`)
+    }
     return this.call('write', { flags: { append, parents, mode: c.octal(mode) }, args: [path], stdin: content })
   }
 

@@ -36,6 +36,17 @@ test('content survives byte for byte', async () => {
   assert.equal((await v.stat('deep/er/t')).mode, '0600')
 })
 
+test('no content and no name are errors before anything runs', async () => {
+  const v = await fresh()
+  await v.write('keep', 'me')
+  for (const content of [undefined, null]) {
+    await assert.rejects(v.write('keep', content), TypeError)
+    await assert.rejects(v.write('keep', content, { append: true }), TypeError)
+  }
+  assert.equal(await v.readText('keep'), 'me')
+  for (const name of ['', undefined, null, 5]) assert.throws(() => avfs.vault(name), TypeError)
+})
+
 test('content from streams and pieces, and into streams', async () => {
   const v = await fresh()
   const big = Buffer.alloc(20 << 20, 'avfs')

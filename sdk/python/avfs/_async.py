@@ -91,7 +91,8 @@ class AsyncAvfs:
         return AsyncVault(self, name)
 
     def vault(self, name: str) -> AsyncVault:
-        """A vault that exists. Nothing is asked for until it is used."""
+        """A vault that exists. Nothing is asked for until it is used. No name, or an
+        empty one, is an error: it never means the current vault."""
         return AsyncVault(self, name)
 
     async def vaults(self) -> list[VaultInfo]:
@@ -133,6 +134,7 @@ class AsyncVault:
     """A vault. Paths are those in it, with or without a slash at the beginning."""
 
     def __init__(self, avfs: AsyncAvfs, name: str) -> None:
+        c.check_name(name)
         self.avfs = avfs
         self.name = name
         self.checkpoints = AsyncCheckpoints(self)
@@ -319,6 +321,8 @@ class AsyncVault:
         self, path: Path, content: AsyncInput, *, append: bool = False, parents: bool = False, mode: int | None = None
     ) -> WriteResult:
         """Write a file: bytes, text as UTF-8, an open binary file, or pieces."""
+        if content is None:
+            raise TypeError("the content of a file is bytes, text, an open binary file or pieces, not None")
         flags: dict[str, Flag] = {"append": append, "parents": parents, "mode": None if mode is None else f"{mode:04o}"}
         written: WriteResult = await self.call("write", flags=flags, args=[path], stdin=content)
         return written

@@ -122,6 +122,14 @@ def duration(seconds: float | None) -> str | None:
     return "0" if seconds == 0 else f"{max(1, round(seconds * 1000))}ms"
 
 
+def check_name(name: object) -> None:
+    """Refuse what is no name of a vault: to avfs, none is the current vault."""
+    if not isinstance(name, str):
+        raise TypeError(f"the name of a vault is a str, not {type(name).__name__}")
+    if not name:
+        raise ValueError("the name of a vault is empty")
+
+
 def past(path: Path, at: str | None) -> bytes:
     """A path in another state. An @ in a name never names a state."""
     raw = os.fsencode(path)

@@ -89,7 +89,8 @@ class Avfs:
         return Vault(self, name)
 
     def vault(self, name: str) -> Vault:
-        """A vault that exists. Nothing is asked for until it is used."""
+        """A vault that exists. Nothing is asked for until it is used. No name, or an
+        empty one, is an error: it never means the current vault."""
         return Vault(self, name)
 
     def vaults(self) -> list[VaultInfo]:
@@ -131,6 +132,7 @@ class Vault:
     """A vault. Paths are those in it, with or without a slash at the beginning."""
 
     def __init__(self, avfs: Avfs, name: str) -> None:
+        c.check_name(name)
         self.avfs = avfs
         self.name = name
         self.checkpoints = Checkpoints(self)
@@ -317,6 +319,8 @@ class Vault:
         self, path: Path, content: Input, *, append: bool = False, parents: bool = False, mode: int | None = None
     ) -> WriteResult:
         """Write a file: bytes, text as UTF-8, an open binary file, or pieces."""
+        if content is None:
+            raise TypeError("the content of a file is bytes, text, an open binary file or pieces, not None")
         flags: dict[str, Flag] = {"append": append, "parents": parents, "mode": None if mode is None else f"{mode:04o}"}
         written: WriteResult = self.call("write", flags=flags, args=[path], stdin=content)
         return written

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import io
 import os
 import tarfile
@@ -21,6 +22,18 @@ class Files(Workspace):
             with self.subTest(content=content[:8]):
                 self.vault.write("f", content)
                 self.assertEqual(self.vault.read_bytes("f"), content)
+
+    def test_no_content_and_no_name_are_errors_before_anything_runs(self) -> None:
+        self.vault.write("keep", "me")
+        with self.assertRaises(TypeError):
+            self.vault.write("keep", None)  # type: ignore[arg-type]
+        self.assertEqual(self.vault.read_text("keep"), "me")
+        nothing = avfs.AsyncAvfs("no-such-program")
+        with self.assertRaises(TypeError):
+            asyncio.run(nothing.vault("v").write("keep", None))  # type: ignore[arg-type]
+        for program in (avfs.Avfs("no-such-program"), nothing):
+            self.assertRaises(ValueError, program.vault, "")
+            self.assertRaises(TypeError, program.vault, None)
 
     def test_text(self) -> None:
         self.vault.write("/deep/er/t", "gr\u00fc\u00df\n", parents=True, mode=0o600)
