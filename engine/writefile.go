@@ -1,6 +1,7 @@
 package engine
 
 import (
+	"bytes"
 	"context"
 	"errors"
 	"io"
@@ -21,10 +22,10 @@ type WriteOptions struct {
 // returns how many bytes that were. The directory must exist.
 //
 // An error leaves the file as it was, or not there, whether r fails, a quota refuses
-// the content or the disk is full. Content of known size is refused before anything is
-// changed; other content lies beside the file until all of it is there, so that for a
-// moment a quota counts both. Only a disk that others fill while content of known size is
-// written leaves a part of it, and of an existing file nothing else.
+// the content or the disk is full; and so does a crash. Content beyond a
+// megabyte lies beside the file until all of it is there. Where a quota has no room for
+// both at once, and the size is known, the file is emptied first: then a crash, or a disk
+// that others fill meanwhile, leaves a part of the new content.
 func (v *Vault) WriteFile(ctx context.Context, p string, r io.Reader, opts *WriteOptions) (int64, error) {
 	if opts == nil {
 		opts = &WriteOptions{}
@@ -97,6 +98,13 @@ func (w *writing) fresh(ctx context.Context, dir Ino, name string) (int64, error
 	if err := checkName(name); err != nil {
 		return 0, err
 	}
+	head, whole, err := w.head()
+	switch {
+	case err != nil:
+		return 0, err
+	case whole:
+		return int64(len(head)), w.add(ctx, dir, name, head)
+	}
 	h, a, err := w.v.CreateNameless(ctx, dir, w.opts.Perm, w.opts.owner(), OpenRead|OpenWrite)
 	if err != nil {
 		return 0, err
@@ -108,13 +116,54 @@ func (w *writing) fresh(ctx context.Context, dir Ino, name string) (int64, error
 	return n, errors.Join(err, h.Close())
 }
 
+// add makes a file with content, as one step.
+func (w *writing) add(ctx context.Context, dir Ino, name string, content []byte) error {
+	v := w.v
+	if err := v.roomForContent(ctx); err != nil {
+		return err
+	}
+	return v.change(ctx, "write", name, func() error {
+		d, err := v.view().dir(ctx, dir)
+		if err != nil {
+			return err
+		}
+		n := &inode{mode: TypeRegular | w.opts.Perm&^TypeMask}
+		v.settleOwner(n, d, w.opts.owner())
+		now := v.s.now()
+		e := &Entry{Name: name, Mode: n.mode, Owner: Owner{n.uid, n.gid}, Atime: now, Mtime: now, Size: int64(len(content))}
+		for i := int64(0); len(content) > 0; i++ {
+			part := content[:min(len(content), ChunkSize)]
+			e.Content, content = append(e.Content, Chunk{Index: i, Data: part}), content[len(part):]
+		}
+		_, err = v.ingest(ctx, dir, e)
+		return err
+	})
+}
+
 // over replaces the content of h.
 func (w *writing) over(ctx context.Context, h *File) (int64, error) {
-	if w.opts.Size > 0 {
+	head, whole, err := w.head()
+	switch {
+	case err != nil:
+		return 0, err
+	case whole:
+		w.opts.Size = int64(len(head))
 		if err := w.admit(ctx, h, false); err != nil {
 			return 0, err
 		}
-		return w.replace(ctx, h, func() (int64, error) { return copyIn(ctx, h, w.r) })
+		err := w.replace(ctx, h, func(n *inode) error {
+			defer w.v.putInode(h.f.ino, n)
+			return pieces(head, 0, func(index int64, in int, part []byte) error { return w.v.writePiece(ctx, h.f, n, index, in, part) })
+		})
+		return int64(len(head)), err
+	case w.opts.Size > 0 && !w.roomForBoth():
+		if err := w.admit(ctx, h, false); err != nil {
+			return 0, err
+		}
+		if err := h.Truncate(ctx, 0); err != nil {
+			return 0, err
+		}
+		return copyIn(ctx, h, w.r)
 	}
 	aside, _, err := w.v.CreateNameless(ctx, RootIno, w.opts.Perm, w.opts.owner(), OpenRead|OpenWrite)
 	if err != nil {
@@ -122,17 +171,59 @@ func (w *writing) over(ctx context.Context, h *File) (int64, error) {
 	}
 	n, err := w.copyTo(ctx, aside)
 	if err == nil {
-		_, err = w.replace(ctx, h, func() (int64, error) { return h.CloneRange(ctx, 0, aside, 0, n) })
+		err = w.replace(ctx, h, func(*inode) error {
+			c := &cloning{v: w.v, from: aside, to: h}
+			for done := int64(0); done < n; {
+				m, err := c.step(ctx, done, done, n-done)
+				if err != nil || m == 0 {
+					return err
+				}
+				done += m
+			}
+			return nil
+		})
 	}
 	return n, errors.Join(err, aside.Close())
 }
 
-// replace empties h and has fill fill it.
-func (w *writing) replace(ctx context.Context, h *File, fill func() (int64, error)) (int64, error) {
-	if err := h.Truncate(ctx, 0); err != nil {
-		return 0, err
+// head reads the beginning of the content, and says whether that is all of it. If not, it
+// comes again from w.r.
+func (w *writing) head() (head []byte, whole bool, err error) {
+	head, err = io.ReadAll(io.LimitReader(w.r, segment))
+	if err != nil || len(head) < segment {
+		return head, true, err
 	}
-	return fill()
+	w.r = io.MultiReader(bytes.NewReader(head), w.r)
+	return head, false, nil
+}
+
+// roomForBoth reports whether the quota has room for the old and the new content at once.
+func (w *writing) roomForBoth() bool {
+	w.v.mu.RLock()
+	defer w.v.mu.RUnlock()
+	limit := w.v.rec.Quota.MaxBytes
+	return limit == 0 || w.v.bytes+w.v.unlinked+w.opts.Size <= limit
+}
+
+// replace empties h and has fill fill it, as one step. What could be refused was refused
+// before.
+func (w *writing) replace(ctx context.Context, h *File, fill func(n *inode) error) error {
+	v := w.v
+	ctx = context.WithoutCancel(ctx)
+	return v.change(ctx, "write", "", func() error {
+		n, err := v.inodeOf(ctx, h.f.ino)
+		if err != nil {
+			return err
+		}
+		if err := v.zero(ctx, h.f, n, 0, n.size); err != nil {
+			return err
+		}
+		n.size = 0
+		n.mtime = v.s.now()
+		n.ctime = n.mtime
+		v.putInode(h.f.ino, n)
+		return fill(n)
+	})
 }
 
 // appended adds to the end of h, and takes back what did not become whole.
@@ -150,7 +241,17 @@ func (w *writing) appended(ctx context.Context, h *File) (int64, error) {
 	if err != nil {
 		return 0, err
 	}
-	n, err := copyIn(ctx, end, w.r)
+	var n int64
+	head, whole, err := w.head()
+	switch {
+	case err != nil:
+	case whole: // one step
+		var m int
+		m, err = end.WriteAt(ctx, head, 0)
+		n = int64(m)
+	default:
+		n, err = copyIn(ctx, end, w.r)
+	}
 	if err != nil {
 		err = errors.Join(err, h.Truncate(context.WithoutCancel(ctx), a.Size))
 	}

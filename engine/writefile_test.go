@@ -133,3 +133,35 @@ func TestWriteFileKeepsTheFile(t *testing.T) {
 		t.Error(err)
 	}
 }
+
+// TestWriteFileLarge replaces a file by content of several megabytes, of known size or
+// not, with room in the quota for both or for one.
+func TestWriteFileLarge(t *testing.T) {
+	ctx := context.Background()
+	_, v, _ := newVault(t, quietOptions())
+	for i, c := range []struct{ size, limit int64 }{{0, 0}, {1, 0}, {1, 4 << 20}, {0, 8 << 20}} {
+		want := strings.Repeat(string(rune('a'+i)), 3<<20+i)
+		if _, err := v.SetQuota(ctx, engine.QuotaChange{MaxBytes: &c.limit}, engine.AuditEntry{}); err != nil {
+			t.Fatal(err)
+		}
+		if n, err := v.WriteFile(ctx, "f", strings.NewReader(want), &engine.WriteOptions{Size: c.size * int64(len(want))}); err != nil || n != int64(len(want)) {
+			t.Fatalf("%d: %d bytes: %v", i, n, err)
+		}
+		if got := get(t, v, "f"); got != want {
+			t.Errorf("%d: %d bytes, or others", i, len(got))
+		}
+		if used := v.Info().Bytes; used != int64(len(want)) {
+			t.Errorf("%d: %d bytes count", i, used)
+		}
+	}
+	limit := int64(4 << 20)
+	if _, err := v.SetQuota(ctx, engine.QuotaChange{MaxBytes: &limit}, engine.AuditEntry{}); err != nil {
+		t.Fatal(err)
+	}
+	old := get(t, v, "f")
+	_, err := v.WriteFile(ctx, "f", strings.NewReader(strings.Repeat("z", 3<<20)), nil)
+	wantKind(t, "both at once, of unknown size", err, engine.QuotaExceeded)
+	if get(t, v, "f") != old {
+		t.Error("the old content is gone")
+	}
+}
