@@ -315,7 +315,7 @@ func (s *Store) tells(ctx context.Context, a, b Root) (bool, error) {
 		return true, nil
 	}
 	return slices.ContainsFunc(changes, func(c change) bool {
-		return c.kind != TimesChanged || c.before.ino == c.after.ino
+		return c.kind != TimesChanged || c.before.ino == c.after.ino || c.before.n.nlink > 1 || c.after.n.nlink > 1 // a link that was broken, or made
 	}), err
 }
 
