@@ -56,6 +56,10 @@ func (w *walker) checkAssign(name string, val token, script bool) {
 		if !harmlessGitVar(name, val) {
 			why = "it makes git run other programs or read another configuration"
 		}
+	case strings.HasSuffix(strings.ToLower(name), "_proxy") && name != "no_proxy" && name != "NO_PROXY":
+		if !val.known() || val.text != "" {
+			why = "it sends what programs say elsewhere"
+		}
 	case name == "CDPATH":
 		if script && (!val.known() || !inVault(val.text, w)) {
 			why = "it changes where cd leads"

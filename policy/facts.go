@@ -138,12 +138,13 @@ func (a *analyzer) leadsOut() {
 		default:
 			continue
 		}
-		for _, f := range it.effects().writePaths {
+		for k, f := range it.effects().writePaths {
 			if !f.inside || f.at.path == "/" || len(paths) >= maxLinked {
 				continue
 			}
 			p := f.at.path
-			if unlinks[it.base] { // the link itself goes, not what it leads to
+			into := f.at.all || it.base == "mv" && k == len(it.effects().writePaths)-1
+			if unlinks[it.base] && !into { // the link itself goes, not what it leads to
 				if it.base != "ln" {
 					gone = append(gone, p)
 				}
@@ -184,7 +185,11 @@ func (w *walker) repository(dir string) *Repository {
 func (w *walker) gitFacts(it *item, g gitCall) {
 	at := w.gitPlace(g)
 	if at.kind != placeVault {
-		w.a.floor(AllowWithCheckpoint, "git-repository", w.via, it.display(),
+		act := AllowWithCheckpoint
+		if _, reads := gitReaders()[g.sub]; !reads && at.kind == placeHost {
+			act = RequireApproval
+		}
+		w.a.floor(act, "git-repository", w.via, it.display(),
 			"which repository git works in is not known, so neither is what its configuration runs")
 		if at.kind == placeHost {
 			return

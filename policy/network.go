@@ -97,6 +97,8 @@ func networkSubcommand(it *item, subs map[string]struct{}, ops []token) bool {
 			c := t.certain()
 			return strings.HasPrefix(c, "http:") || strings.HasPrefix(c, "https:") || strings.HasPrefix(c, "npm:") || strings.HasPrefix(c, "jsr:")
 		})
+	case it.base == "go" && ops[0].text == "run":
+		return len(ops) > 1 && strings.Contains(ops[1].certain(), "@")
 	case ops[0].text == "init" && len(ops) == 1: // npm init without a template
 		return false
 	}
@@ -164,9 +166,9 @@ func localOnly(it *item) bool {
 		s := t.certain()
 		name, _, _ := strings.Cut(s, "=")
 		switch {
-		case t.dyn && len(t.head) < 9:
+		case t.dyn && !strings.HasPrefix(t.head, "-"):
 			return false
-		case elsewhere(it.base, name):
+		case elsewhere(it.base, name), strings.Contains(s, "%output"), i+1 < len(it.args) && strings.Contains(it.args[i+1].certain(), "%output"):
 			return false
 		case len(s) > 1 && s[0] == '-':
 			if takes, _ := it.opts.takesValue(t); takes {
@@ -214,7 +216,7 @@ func localAddress(s string) bool {
 		s = "localhost" + strings.TrimPrefix(s, "[::1]")
 	}
 	host, port, _ := strings.Cut(s, ":")
-	if strings.Trim(port, "0123456789") != "" {
+	if strings.Trim(port, "0123456789") != "" || port == "2375" || port == "2376" { // the latter give the host to whoever asks
 		return false
 	}
 	switch host {

@@ -12,6 +12,7 @@ type wrapper struct {
 	long    []string // long options that take a value in the next word
 	code    []string // options whose value is shell code
 	dir     []string // options whose value is the directory that the command runs in
+	writes  []string // options whose value is a file that the wrapper writes, or a program behind "|" or "!"
 	nothing []string // options with which no other program is run
 	skip    int      // operands in front of the command
 	assigns bool     // name=value words may stand in front of the command
@@ -29,7 +30,7 @@ var wrappers = map[string]wrapper{
 	"setsid":            {mere: true},
 	"timeout":           {short: "ks", long: []string{"--kill-after", "--signal"}, skip: 1, mere: true},
 	"gtimeout":          {short: "ks", long: []string{"--kill-after", "--signal"}, skip: 1, mere: true},
-	"time":              {short: "fo", long: []string{"--format", "--output"}, mere: true},
+	"time":              {short: "fo", long: []string{"--format", "--output"}, writes: []string{"-o", "--output"}, mere: true},
 	"stdbuf":            {short: "ioe", long: []string{"--input", "--output", "--error"}, mere: true},
 	"unbuffer":          {mere: true},
 	"ionice":            {short: "cnpPu", long: []string{"--class", "--classdata", "--pid"}, mere: true},
@@ -44,10 +45,10 @@ var wrappers = map[string]wrapper{
 	"nocorrect":         {mere: true},
 	"exec":              {short: "a", mere: true},
 	"watch":             {short: "nq", long: []string{"--interval", "--equexit"}, mere: true, join: true},
-	"strace":            {short: "abeEIoOpPsSuUX", long: []string{"--output", "--trace", "--string-limit"}, mere: true},
-	"ltrace":            {short: "aADeFlLnopsuwxX", mere: true},
-	"valgrind":          {mere: true},
-	"perf":              {skip: 1, short: "eopFgcCt", mere: true},
+	"strace":            {short: "abeEIoOpPsSuUX", long: []string{"--output", "--trace", "--string-limit"}, writes: []string{"-o", "--output"}, mere: true},
+	"ltrace":            {short: "aADeFlLnopsuwxX", long: []string{"--output"}, writes: []string{"-o", "--output"}, mere: true},
+	"valgrind":          {writes: []string{"--log-file", "--xml-file", "--massif-out-file", "--callgrind-out-file", "--cachegrind-out-file"}, mere: true},
+	"perf":              {skip: 1, short: "eopFgcCt", long: []string{"--output"}, writes: []string{"-o", "--output"}, mere: true},
 	"catchsegv":         {mere: true},
 	"eatmydata":         {mere: true},
 	"fakeroot":          {short: "lsib", mere: true},
@@ -202,6 +203,8 @@ func (w *walker) wrapperOptions(it *item, spec wrapper) (o wrapperCall) {
 		case len(s) > 1 && s[0] == '-':
 			name, value, next := w.wrapperOption(args, i, spec)
 			switch {
+			case slices.Contains(spec.writes, name):
+				w.wrapperFile(value, it.base)
 			case slices.Contains(spec.code, name):
 				o.code = append(o.code, value)
 			case slices.Contains(spec.dir, name):
@@ -227,6 +230,15 @@ func (w *walker) wrapperOptions(it *item, spec wrapper) (o wrapperCall) {
 	}
 	o.at = i
 	return o
+}
+
+// wrapperFile judges where a wrapper writes what it has to say.
+func (w *walker) wrapperFile(t token, base string) {
+	if c := t.certain(); strings.HasPrefix(c, "|") || strings.HasPrefix(c, "!") {
+		w.code(t.after(1), base, nil, true)
+		return
+	}
+	w.write(t, ">")
 }
 
 // wrapperOption reads the option at args[i]: its name, its value where it takes

@@ -163,6 +163,9 @@ func (a *app) parse(args []string) (runner, error) {
 	case err != nil:
 		return nil, parseError(err)
 	}
+	if err := namesNothing(ctx); err != nil {
+		return nil, err
+	}
 	a.flags = flags
 	cmd, ok := ctx.Selected().Target.Addr().Interface().(runner)
 	if !ok {
@@ -182,7 +185,7 @@ func (a *app) parser(defs []commandDef, flags *globals, helped *bool) (*kong.Kon
 		kong.ConfigureHelp(kong.HelpOptions{Compact: true, NoExpandSubcommands: true, WrapUpperBound: 100}),
 		kong.ExplicitGroups(groups()),
 		kong.KindMapper(reflect.String, kong.MapperFunc(exactText)),
-		kong.TypeMapper(reflect.TypeFor[workspace.Path](), kong.MapperFunc(exactText)),
+		kong.TypeMapper(reflect.TypeFor[workspace.Path](), kong.MapperFunc(pathText)),
 	}
 	if a.inner {
 		options = append(options, kong.NamedMapper("path", kong.MapperFunc(a.hostPaths)))
@@ -223,6 +226,35 @@ func exactText(ctx *kong.DecodeContext, target reflect.Value) error {
 		return err
 	}
 	target.SetString(fmt.Sprint(t.Value))
+	return nil
+}
+
+// pathText is exactText for a path: an empty one, of a variable that is not set, must not
+// become the whole vault.
+func pathText(ctx *kong.DecodeContext, target reflect.Value) error {
+	if err := exactText(ctx, target); err != nil {
+		return err
+	}
+	if target.String() == "" {
+		return errors.New("a path is empty; the top directory is /")
+	}
+	return nil
+}
+
+// namesNothing finds an argument that names a vault, a state or an event and is given, but
+// empty: what a script made of a variable that is not set must not become the current one.
+func namesNothing(ctx *kong.Context) error {
+	named := map[string]bool{"vault": true, "name": true, "source": true, "from": true, "into": true, "fork": true, "to": true,
+		"checkpoint": true, "event": true, "exec": true, "id": true, "state": true, "session": true, "approval": true}
+	values := slices.Clone(ctx.Selected().Positional)
+	for _, f := range ctx.Flags() {
+		values = append(values, f.Value)
+	}
+	for _, v := range values {
+		if v.Set && named[v.Name] && v.Target.Kind() == reflect.String && v.Target.String() == "" {
+			return usageError("%s is empty", v.Name)
+		}
+	}
 	return nil
 }
 

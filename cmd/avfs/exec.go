@@ -230,7 +230,11 @@ func (a *app) approvalHint(env *proxy.Envelope) {
 	case ap.State == workspace.ApprovalDenied:
 		a.warn("approval %s was denied by %s %s", ap.ID, safe(ap.By), safe(ap.Message))
 	case ap.State == workspace.ApprovalPending:
-		fmt.Fprintf(a.stderr, "hint: approve it with: avfs approvals approve %s; then run the command again\n", ap.ID)
+		vault := ""
+		if a.flags.Vault != "" {
+			vault = "--vault " + a.flags.Vault + " "
+		}
+		fmt.Fprintf(a.stderr, "hint: approve it with: avfs %sapprovals approve %s; then run the command again\n", vault, ap.ID)
 	default:
 		fmt.Fprintf(a.stderr, "hint: approval %s is %s; run the command again without --approval to ask for a new one\n", ap.ID, ap.State)
 	}
