@@ -35,7 +35,7 @@ type AuditEntry struct {
 	RootBefore string    `json:"root_before,omitempty"`
 	RootAfter  string    `json:"root_after,omitempty"`
 	Event      uint64    `json:"event,omitempty"`    // the entry of the timeline that tells of the same
-	Error      string    `json:"error,omitempty"`    // the kind of the error that kept the command from running
+	Error      string    `json:"error,omitempty"`    // the kind of the error that kept the command from running, or an edit from being whole
 	Approval   string    `json:"approval,omitempty"` // the id of the approval that it is about, or that the command needed
 	By         string    `json:"by,omitempty"`       // who decided about the approval
 	UID        int       `json:"uid"`                // of the user who asked; -1 where there are none
@@ -88,6 +88,9 @@ func auditKind(cause string) string {
 const (
 	auditAllow = "allow"
 	auditDone  = "completed"
+
+	auditFailed      = "error"
+	auditInterrupted = "interrupted"
 )
 
 // Actor is who asks for something, for the audit.
@@ -121,6 +124,17 @@ func actorOf(ctx context.Context) Actor {
 	return Actor{UID: os.Getuid(), PID: os.Getpid()}
 }
 
+type failureKey struct{}
+
+// WithFailure has the audit say of the changes that are recorded with the context that what
+// made them failed, for err, and left them unfinished. With a nil err it is ctx.
+func WithFailure(ctx context.Context, err error) context.Context {
+	if err == nil {
+		return ctx
+	}
+	return context.WithValue(ctx, failureKey{}, KindOf(err))
+}
+
 // by fills in who asks, unless the entry says so already.
 func (e AuditEntry) by(a Actor) AuditEntry {
 	if e.PID == 0 {
@@ -142,6 +156,13 @@ func (v *Vault) entry(ctx context.Context, kind string) AuditEntry {
 func (v *Vault) eventEntry(ctx context.Context, ev Event) AuditEntry {
 	e := v.entry(ctx, auditKind(ev.Cause))
 	e.Event, e.Argv, e.Subject = ev.Seq, ev.Command, ev.ID
+	switch kind, _ := ctx.Value(failureKey{}).(Kind); kind {
+	case "":
+	case Interrupted:
+		e.Status = auditInterrupted
+	default:
+		e.Status, e.Error = auditFailed, string(kind)
+	}
 	if ev.Source != "" {
 		e.Subject = ev.Source
 	}

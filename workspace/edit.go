@@ -32,7 +32,7 @@ func (o *Owner) edit(ctx context.Context, vault string, command []string, fn fun
 	}
 	defer ev.Drop() // should fn panic
 	err = fn(v)
-	_, rerr := ev.EndIfChanged(context.WithoutCancel(ctx))
+	_, rerr := ev.EndIfChanged(engine.WithFailure(context.WithoutCancel(ctx), err))
 	if err == nil && engine.KindOf(rerr) == engine.NoSpace {
 		rerr = unsaved(rerr)
 	}

@@ -78,7 +78,7 @@ func (o *Owner) importAs(ctx context.Context, vault string, s Streams, command [
 	}
 	defer begun.Drop() // should fn panic
 	rep, err := fn(v)
-	ev, rerr := begun.End(context.WithoutCancel(ctx))
+	ev, rerr := begun.End(engine.WithFailure(context.WithoutCancel(ctx), err))
 	if rerr == nil && note != nil {
 		rerr = note(v, ev, err)
 	}
