@@ -52,9 +52,14 @@ func (v *Vault) copyFrom(ctx context.Context, root Root, from, to string, comman
 
 // plantNew is plant, unless the quota has no room for all of it.
 func (g *grafter) plantNew(ctx context.Context, ino Ino, dir Ino, name string) error {
+	return g.within(func() error { return g.plant(ctx, ino, dir, name) })
+}
+
+// within runs an edit, which fails if it makes the vault grow beyond its quota.
+func (g *grafter) within(edit func() error) error {
 	v := g.v
 	count, bytes := v.count, v.bytes
-	if err := g.plant(ctx, ino, dir, name); err != nil {
+	if err := edit(); err != nil {
 		return err
 	}
 	files, content := v.count-count, v.bytes-bytes

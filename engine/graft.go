@@ -16,7 +16,12 @@ import (
 func (v *Vault) graft(ctx context.Context, a aim, paths []string, h *history) error {
 	g := newGrafter(v, a.to)
 	return v.rewrite(ctx, rewriting{
-		edit: func() error { return g.run(ctx, paths) }, history: h,
+		edit: func() error {
+			if !a.bounded {
+				return g.run(ctx, paths)
+			}
+			return g.within(func() error { return g.run(ctx, paths) })
+		}, history: h,
 		note: func(rec *vaultRecord) {
 			if a.checked && !h.ev.limited() {
 				rec.Lineage = rec.Lineage.reversed(a.to, a.after, rec.Root)

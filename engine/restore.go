@@ -21,6 +21,8 @@ type RestoreOptions struct {
 	// Preview changes nothing: the result says what would change. Its Drift are those
 	// of the paths that were changed since the newest event of the timeline.
 	Preview bool
+	// Bounded holds a limited restore to the quota: for a state that the vault never had.
+	Bounded bool
 }
 
 // RestoreResult says what a restore did. Changed and Changes go from the state
@@ -53,7 +55,7 @@ func (v *Vault) Restore(ctx context.Context, to Root, opts *RestoreOptions) (Res
 		return RestoreResult{}, wrap(err, "restore", v.Name())
 	}
 	defer v.s.unpin(to)
-	a := aim{to: to, preview: opts.Preview}
+	a := aim{to: to, preview: opts.Preview, bounded: opts.Bounded}
 	if len(opts.Paths) > 0 {
 		a.inside = topsOf(opts.Paths).has
 	}
@@ -71,6 +73,7 @@ type aim struct {
 	after   Root
 	force   bool // drift is no reason to stop
 	preview bool // change nothing
+	bounded bool // the quota holds
 }
 
 // plan is how an aim is reached from one state.

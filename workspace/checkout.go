@@ -4,6 +4,7 @@ import (
 	"context"
 	"errors"
 	"path"
+	"strings"
 
 	"github.com/agentvfs/avfs/engine"
 )
@@ -48,7 +49,7 @@ var OpCheckout = Op[CheckoutRequest, engine.RestoreResult]{Name: "checkout",
 			return engine.RestoreResult{}, err
 		}
 		if req.To == "" {
-			return v.Restore(ctx, root, &engine.RestoreOptions{Paths: []string{p}, ID: name})
+			return v.Restore(ctx, root, &engine.RestoreOptions{Paths: []string{p}, ID: name, Bounded: strings.HasPrefix(name, "vault:")})
 		}
 		return o.checkoutTo(ctx, req, from, p)
 	}}
