@@ -8,6 +8,7 @@ import (
 	"os"
 	"path"
 	"path/filepath"
+	"slices"
 	"strings"
 	"time"
 
@@ -150,7 +151,9 @@ func (p *Proxy) exec(ctx context.Context, env *Envelope, req Request, tell *tell
 		env.fail(runErr)
 	}
 	p.enter(Reporting)
-	if err := errors.Join(runErr, report(env, hold)); err != nil {
+	err := errors.Join(runErr, report(env, hold))
+	env.hitFileSize(req.Limits.FileBytes)
+	if err != nil {
 		return p.failed(env, err)
 	}
 	p.enter(Completed)
@@ -542,6 +545,20 @@ func report(env *Envelope, hold *workspace.Exec) error {
 		env.LimitsHit = append(env.LimitsHit, string(l))
 	}
 	return err
+}
+
+// hitFileSize notes a limit on the size of a file that a child has reached: the file ends
+// just there, and nothing else tells.
+func (env *Envelope) hitFileSize(limit int64) {
+	if limit <= 0 || slices.Contains(env.LimitsHit, run.LimitFileSize) {
+		return
+	}
+	for i := range env.ChangedFiles {
+		if size := env.ChangedFiles[i].SizeAfter; size != nil && *size == limit {
+			env.LimitsHit = append(env.LimitsHit, run.LimitFileSize)
+			return
+		}
+	}
 }
 
 // insideDir is the directory cwd below the mount point. Links are resolved, and
