@@ -9,6 +9,7 @@ import (
 
 	"github.com/alecthomas/kong"
 
+	"github.com/agentvfs/avfs/engine"
 	"github.com/agentvfs/avfs/workspace"
 )
 
@@ -252,7 +253,7 @@ func namesNothing(ctx *kong.Context) error {
 	}
 	for _, v := range values {
 		if v.Set && named[v.Name] && v.Target.Kind() == reflect.String && v.Target.String() == "" {
-			return usageError("%s is empty", v.Name)
+			return &engine.Error{Kind: engine.InvalidName, Op: v.Name, Err: errors.New("it is empty")}
 		}
 	}
 	return nil
