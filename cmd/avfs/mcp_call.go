@@ -264,6 +264,11 @@ func bounded(doc json.RawMessage) (json.RawMessage, error) {
 		return nil, err
 	}
 	left := map[string]int{}
+	if told := members["omitted"]; told != nil { // by who made the document
+		if err := json.Unmarshal(told, &left); err != nil {
+			return nil, err
+		}
+	}
 	for total := len(doc); total > maxDocument; {
 		name := longest(members)
 		short, cut := halved(members[name])

@@ -209,6 +209,9 @@ type readDoc struct {
 	FirstLine int  `json:"first_line,omitempty"`
 	Lines     int  `json:"lines,omitempty"`
 	More      bool `json:"more,omitempty"` // there is more behind it
+	// Omitted says how many bytes of a line are left out that is too long. Lines does
+	// not count it.
+	Omitted map[string]int `json:"omitted,omitempty"`
 }
 
 // read answers avfs_read. It reads no more of the file than it needs.
@@ -224,8 +227,15 @@ func (s *mcpServer) read(ctx context.Context, _ *mcp.CallToolRequest, in readArg
 		return answer{}, err
 	}
 	doc := readDoc{content: newContent(in.Path, win.text())}
-	if win.first > 1 || win.more {
+	if win.first > 1 || win.more || win.left > 0 {
 		doc.FirstLine, doc.Lines, doc.More = win.first, win.lines(), win.more
+	}
+	if win.left > 0 {
+		member := "text"
+		if doc.Base64 != nil {
+			member = "base64"
+		}
+		doc.Omitted = map[string]int{member: win.left}
 	}
 	b, err := json.Marshal(doc)
 	return answer{doc: b, text: doc.forModel()}, err
@@ -246,15 +256,17 @@ func (s *mcpServer) readInto(ctx context.Context, in inVault, file string, w io.
 
 // forModel is what a model is told of a file: its lines with their numbers.
 func (d *readDoc) forModel() string {
+	number := max(d.FirstLine, 1)
 	if d.Base64 != nil {
-		return fmt.Sprintf("%s is no text; its content is in base64: %s", safe(d.Path), *d.Base64)
+		text := fmt.Sprintf("%s is no text; its content is in base64: %s", safe(d.Path), *d.Base64)
+		return text + d.saysCut(d.Omitted["base64"], number)
 	}
 	var b strings.Builder
-	number := max(d.FirstLine, 1)
 	for line := range strings.Lines(*d.Text) {
 		fmt.Fprintf(&b, "%6d\t%s", number, line)
 		number++
 	}
+	b.WriteString(d.saysCut(d.Omitted["text"], number-1))
 	switch {
 	case b.Len() == 0 && d.FirstLine > 1:
 		fmt.Fprintf(&b, "[the file has no line %d]", d.FirstLine)
@@ -266,16 +278,26 @@ func (d *readDoc) forModel() string {
 	return b.String()
 }
 
+// saysCut says that so many bytes of a line are left out, and how to read them.
+func (d *readDoc) saysCut(left, line int) string {
+	if left == 0 {
+		return ""
+	}
+	return fmt.Sprintf("\n[line %d is too long: its last %d bytes are left out; avfs_exec reads them: sed -n %dp FILE | tail -c %d | head -c %d]",
+		line, left, line, left+1, maxReadBytes)
+}
+
 // errEnough says that a window needs no more.
 var errEnough = errors.New("enough")
 
 // lineWindow keeps some lines of what is written to it: from the line first on, at most
-// so many, and no more than maxReadBytes. A line that is longer is cut.
+// so many, and no more than maxReadBytes. A line that alone is longer is cut.
 type lineWindow struct {
 	first, most int
 	seen        int // lines before the window that have ended
 	kept        []byte
 	ended       int // lines in it that have ended
+	left        int // bytes of the cut line that are not kept, without its end
 	more        bool
 }
 
@@ -291,42 +313,53 @@ func (l *lineWindow) Write(p []byte) (int, error) {
 		p = p[at+1:]
 	}
 	for len(p) > 0 {
-		if l.ended == l.most || len(l.kept) > maxReadBytes {
+		full := len(l.kept) > maxReadBytes
+		if l.ended == l.most || full && l.ended > 0 {
 			l.more = true
 			return 0, errEnough
 		}
-		at := bytes.IndexByte(p, '\n') + 1
-		if at > 0 {
-			l.ended++
-		} else {
-			at = len(p)
+		line, rest, ends := bytes.Cut(p, []byte("\n"))
+		switch {
+		case full: // in the first line, of which the rest is counted
+			l.left += len(line)
+		case ends:
+			l.kept = append(l.kept, p[:len(line)+1]...)
+		default:
+			l.kept = append(l.kept, line...)
 		}
-		l.kept = append(l.kept, p[:at]...)
-		p = p[at:]
+		if ends {
+			l.ended++
+		}
+		p = rest
 	}
 	return n, nil
 }
 
-// text is what was kept: whole lines where it was cut, if there are any.
+// text is what was kept: whole lines, or a part of one that alone is too long.
 func (l *lineWindow) text() []byte {
 	if len(l.kept) <= maxReadBytes {
 		return l.kept
 	}
-	l.more = true
 	cut := l.kept[:maxReadBytes]
-	if at := bytes.LastIndexByte(cut, '\n'); at >= 0 && utf8.Valid(cut[:at+1]) {
-		cut = cut[:at+1]
-	} else if valid := bytes.ToValidUTF8(cut[:len(cut)-utf8.UTFMax], nil); len(valid) == len(cut)-utf8.UTFMax {
-		cut = valid
+	if at := bytes.LastIndexByte(cut, '\n'); at >= 0 {
+		l.more, l.kept = true, cut[:at+1]
+		return l.kept
 	}
+	for i := range utf8.UTFMax { // not within a character
+		if whole := cut[:maxReadBytes-i]; utf8.Valid(whole) {
+			cut = whole
+			break
+		}
+	}
+	l.left += len(bytes.TrimSuffix(l.kept[len(cut):], []byte("\n")))
 	l.kept = cut
 	return l.kept
 }
 
-// lines is how many lines were kept.
+// lines is how many lines were kept, not counting one that is cut.
 func (l *lineWindow) lines() int {
 	n := bytes.Count(l.kept, []byte("\n"))
-	if len(l.kept) > 0 && l.kept[len(l.kept)-1] != '\n' {
+	if len(l.kept) > 0 && l.kept[len(l.kept)-1] != '\n' && l.left == 0 {
 		n++
 	}
 	return n

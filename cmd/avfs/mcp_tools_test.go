@@ -234,7 +234,7 @@ func TestMCPBounds(t *testing.T) {
 		{"avfs_read", map[string]any{"path": "big", "offset": 15000, "limit": 3}, " 15002\t15002\n\n[there is more: go on with offset 15003]"},
 		{"avfs_read", map[string]any{"path": "big", "offset": 29999}, " 30000\t30000\n"},
 		{"avfs_read", map[string]any{"path": "big", "offset": 300000}, "no line 300000"},
-		{"avfs_read", map[string]any{"path": "line"}, "there is more"},
+		{"avfs_read", map[string]any{"path": "line"}, "[line 1 is too long: its last 2967232 bytes are left out"},
 		{"avfs_diff", map[string]any{"from": "base", "to": "now"}, "more"},
 	} {
 		if c.tool == "avfs_diff" { // what began as no fork is compared with a checkpoint
