@@ -105,41 +105,14 @@ func (s *mcpServer) serveStdio(a *app, cancel context.CancelFunc) error {
 	if isTerminal(a.stdin) {
 		a.note("avfs: this is for a program that speaks the Model Context Protocol; Ctrl-C ends it")
 	}
-	in := &untilEnd{r: a.stdin, ended: cancel}
-	err := s.Run(a.ctx, &mcp.IOTransport{Reader: in, Writer: keepOpen{a.stdout}})
+	out := &shared{w: a.stdout}
+	in := newMessages(a.stdin, out, cancel)
+	err := s.Run(a.ctx, &mcp.IOTransport{Reader: in, Writer: out, MaxLineLength: -1}) // in has a limit
 	if a.ctx.Err() != nil || errors.Is(err, io.EOF) {
 		return nil
 	}
 	return err
 }
-
-// untilEnd is an input that tells its end.
-type untilEnd struct {
-	r     io.Reader
-	ended func()
-}
-
-func (u *untilEnd) Read(p []byte) (int, error) {
-	n, err := u.r.Read(p)
-	if err != nil {
-		u.ended()
-	}
-	return n, err
-}
-
-// Close ends a Read of standard input, where the system can.
-func (u *untilEnd) Close() error {
-	if c, ok := u.r.(io.Closer); ok {
-		return c.Close()
-	}
-	return nil
-}
-
-// keepOpen is an output that stays open: who made it closes it.
-type keepOpen struct{ io.Writer }
-
-// Close does nothing.
-func (keepOpen) Close() error { return nil }
 
 // begin gives the context of a call, which also ends with the server and with the
 // call's session. done must be called.
