@@ -81,7 +81,7 @@ test('scenario', async (t) => {
   for (const step of scenario.steps) {
     await t.test(step.name, async () => {
       const a = Object.fromEntries(Object.entries(step.args).map(([k, v]) => [k, given(v, kept)]))
-      const vault = space.avfs.vault(a.vault ?? a.source)
+      const vault = space.avfs.vault(a.vault ?? a.source ?? 'unused')
       let doc
       let failed = false
       try {

@@ -68,7 +68,7 @@ async def execute(vault: Any, a: dict[str, Any], cancel_on: str | None) -> Any:
 
 async def perform(client: Any, step: dict[str, Any], a: dict[str, Any]) -> Any:
     """The document of a step."""
-    vault = client.vault(a.get("vault", a.get("source", "")))
+    vault = client.vault(a.get("vault", a.get("source", "unused")))
     match step["op"]:
         case "vault_create":
             return await value((await value(client.create(a["name"]))).info())
