@@ -119,13 +119,15 @@ func (p *Proxy) enter(s State) {
 }
 
 // Exec runs one command. Whatever happens, the envelope tells it. Cancelling ctx
-// interrupts the command.
+// interrupts the command. After that, or after an interruption, a follower that does not
+// take what it is told within a second is told no more.
 func (p *Proxy) Exec(ctx context.Context, req Request) *Envelope {
 	env := newEnvelope(ulid.Make().String(), &req)
 	tell := newTeller(env.ID, req.Events)
 	p.exec(ctx, env, req, tell)
-	tell.relay.drained(ctx)
-	tell.ended(env)
+	if tell.relay.drained(ctx, req.Interrupt) {
+		tell.ended(env)
+	}
 	return env
 }
 

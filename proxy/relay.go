@@ -3,6 +3,7 @@ package proxy
 import (
 	"bytes"
 	"context"
+	"os"
 	"sync"
 	"time"
 )
@@ -88,9 +89,9 @@ func (r *relay) release() {
 // lastWords is how long a follower has for what waits for it once the caller has given up.
 const lastWords = time.Second
 
-// drained waits until everything is handed over. Once ctx has ended it waits no longer
-// than lastWords, and drops the rest.
-func (r *relay) drained(ctx context.Context) {
+// drained waits until everything is handed over, and reports whether it is. Once ctx has
+// ended, or an interruption has come, it waits no longer than lastWords, and drops the rest.
+func (r *relay) drained(ctx context.Context, interrupt <-chan os.Signal) bool {
 	done := make(chan struct{})
 	go func() {
 		defer close(done)
@@ -102,14 +103,17 @@ func (r *relay) drained(ctx context.Context) {
 	}()
 	select {
 	case <-done:
-		return
+		return true
 	case <-ctx.Done():
+	case <-interrupt:
 	}
 	select {
 	case <-done:
+		return true
 	case <-time.After(lastWords):
 		r.mu.Lock()
 		defer r.mu.Unlock()
 		r.queue = nil
+		return false
 	}
 }

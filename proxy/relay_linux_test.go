@@ -1,6 +1,7 @@
 package proxy
 
 import (
+	"os"
 	"sync/atomic"
 	"testing"
 	"time"
@@ -46,5 +47,23 @@ func TestFollowerThatStops(t *testing.T) {
 	env := <-ended
 	if env.Status != StatusTimedOut || env.StdoutBytes == 0 || got.Load() != env.StdoutBytes {
 		t.Errorf("%s: the follower got %d of %d bytes", env.Status, got.Load(), env.StdoutBytes)
+	}
+}
+
+// TestFollowerIsGivenUp holds that an interruption ends the wait for a follower that reads
+// no more.
+func TestFollowerIsGivenUp(t *testing.T) {
+	d := newDesk(t, true)
+	reads, stop := make(chan struct{}), make(chan os.Signal, 1)
+	defer close(reads)
+	told := make(chan struct{}, 1)
+	stop2 := time.AfterFunc(2*time.Second, func() { stop <- os.Interrupt })
+	defer stop2.Stop()
+	env := d.Exec(d.ctx, Request{
+		Argv: []string{"sh", "-c", "echo out"}, Interrupt: stop,
+		Stdout: func([]byte) { told <- struct{}{}; <-reads },
+	})
+	if env.Status != StatusCompleted || len(told) != 1 {
+		t.Errorf("%s, told %d times", env.Status, len(told))
 	}
 }

@@ -83,15 +83,20 @@ func (c *execCmd) run(a *app) error {
 		p.Ask = a.prompt()
 	}
 	if lines != nil {
-		return a.endExec(p.Exec(ctx, req), lines.fail)
+		env := p.Exec(ctx, req)
+		signals.close()
+		return a.endExec(env, lines.fail)
 	}
 	if a.flags.JSON {
-		return a.reportExec(p.Exec(ctx, req), nil)
+		env := p.Exec(ctx, req)
+		signals.close()
+		return a.reportExec(env, nil)
 	}
 	a.surviveBrokenPipe()
 	out := &live{out: a.stdout, err: a.stderr, broken: func() { signals.pass(brokenPipe) }}
 	req.Stdout, req.Stderr = out.stdout, out.stderr
 	env := p.Exec(ctx, req)
+	signals.close()
 	return a.reportExec(env, out.fail)
 }
 

@@ -24,6 +24,7 @@ type relay struct {
 	signals chan os.Signal // to us
 	quit    chan struct{}
 	cancel  context.CancelFunc
+	closed  sync.Once
 
 	mu      sync.Mutex
 	running bool // the command runs; guarded by mu
@@ -77,10 +78,14 @@ func (r *relay) started() {
 	r.running = true
 }
 
+// close gives the signals back, once: from then on they end this process, also where it
+// waits for somebody to read what it prints.
 func (r *relay) close() {
-	signal.Stop(r.signals)
-	close(r.quit)
-	r.cancel()
+	r.closed.Do(func() {
+		signal.Stop(r.signals)
+		close(r.quit)
+		r.cancel()
+	})
 }
 
 // isBrokenPipe reports whether a write failed because nobody reads any more.
