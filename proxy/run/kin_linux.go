@@ -5,6 +5,7 @@ import (
 	"errors"
 	"maps"
 	"os"
+	"runtime"
 	"slices"
 	"syscall"
 
@@ -75,7 +76,19 @@ func (k *kin) fork(attr *os.ProcAttr, path string, argv []string) (*os.Process, 
 	if k.group != nil {
 		attr.Sys.UseCgroupFD, attr.Sys.CgroupFD = true, k.group.fd()
 	}
+	traced := k.capsLeader()
+	if traced { // by this thread, which has to let it go too
+		runtime.LockOSThread()
+		defer runtime.UnlockOSThread()
+		attr.Sys.Ptrace = true
+	}
 	proc, err := startProcess(path, argv, attr)
+	if errors.Is(err, syscall.EPERM) && traced {
+		traced, attr.Sys.Ptrace = false, false
+		if proc, err = startProcess(path, argv, attr); err == nil {
+			k.limit("the command cannot be held while its limits are set: what it starts at once may be without")
+		}
+	}
 	if err != nil && k.group != nil {
 		// The kernel may refuse the cgroup and not the program; the errors of
 		// the two look the same.
@@ -88,8 +101,26 @@ func (k *kin) fork(attr *os.ProcAttr, path string, argv []string) (*os.Process, 
 		return nil, err
 	}
 	k.proc, k.leader = proc, proc.Pid
+	if traced {
+		awaitStop(proc.Pid)
+	}
 	k.capLeader(proc.Pid, path)
+	if traced {
+		// Of a process that has ended meanwhile there is nothing to let go.
+		_ = unix.PtraceDetach(proc.Pid)
+	}
 	return proc, nil
+}
+
+// awaitStop waits until a traced child has executed its program, before that has done
+// anything.
+func awaitStop(pid int) {
+	var status unix.WaitStatus
+	for {
+		if _, err := unix.Wait4(pid, &status, unix.WALL, nil); !errors.Is(err, unix.EINTR) {
+			return
+		}
+	}
 }
 
 func childrenNow() map[int]uint64 {

@@ -57,9 +57,16 @@ func (g *cgroup) set(file, value string) bool {
 
 func (k *kin) capped(limit, how string) { k.caps = append(k.caps, limit+" limit by "+how) }
 
+// capsLeader reports whether capLeader may have anything to do: also where the kernel then
+// refuses the cgroup.
+func (k *kin) capsLeader() bool {
+	l := k.wanted
+	return l.FileBytes > 0 || l.MemoryBytes > 0 || l.Processes > 0
+}
+
 // capLeader puts limits of the process, which its descendants inherit, on the leader
-// that has just been started: those that the cgroup does not hold. They count for each
-// process by itself.
+// that has just been started and has done nothing yet: those that the cgroup does not hold.
+// They count for each process by itself.
 func (k *kin) capLeader(pid int, path string) {
 	l := k.uncapped
 	for _, c := range []struct {
