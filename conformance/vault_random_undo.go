@@ -164,7 +164,7 @@ func (r *historyRun) refused(ctx context.Context, t *told, ev *toldEvent, opts e
 	case engine.NothingToUndo, engine.NothingToRedo, engine.EventNotFound:
 	case engine.Drift, engine.NotEmpty, engine.NotDirectory:
 		if ev != nil {
-			if _, may := ev.drift(t.cur, nil); !may && !r.movedTimes(ctx, ev) && !r.blocked(t.cur, ev.before, opts.Paths) {
+			if _, may := ev.drift(t.cur, nil); !may && !r.movedTimes(ctx, ev) && !r.blocked(t.cur, ev.before, r.alongside(ctx, ev, opts.Paths)) {
 				r.fatalf("event %d cannot be taken back, but nothing of it has changed since: %v", ev.Seq, err)
 			}
 		}
@@ -185,6 +185,29 @@ func (r *historyRun) movedTimes(ctx context.Context, ev *toldEvent) bool {
 	changes, _, err := r.store.Diff(ctx, ev.Before, ev.After, &engine.DiffOptions{Times: true})
 	r.ok(err)
 	return slices.ContainsFunc(changes, func(c engine.FileChange) bool { return c.Kind == engine.TimesChanged && c.Type != "dir" })
+}
+
+// alongside is the paths with the places that moves of the event joined them with: what was
+// moved is taken back at both or at none.
+func (r *historyRun) alongside(ctx context.Context, ev *toldEvent, paths []string) []string {
+	if len(paths) == 0 {
+		return paths
+	}
+	changes, _, err := r.store.Diff(ctx, ev.Before, ev.After, nil)
+	r.ok(err)
+	all := slices.Clone(paths)
+	for _, c := range changes {
+		if c.OldPath == "" {
+			continue
+		}
+		moved := func(p string) bool {
+			return inAny(c.Path, []string{p}) || inAny(c.OldPath, []string{p}) || below(p, c.Path) || below(p, c.OldPath)
+		}
+		if slices.ContainsFunc(paths, moved) {
+			all = append(all, c.Path, c.OldPath)
+		}
+	}
+	return all
 }
 
 // reversed checks what an undo of one event has done. With exact nothing of the event
