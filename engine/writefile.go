@@ -148,10 +148,10 @@ func (w *writing) over(ctx context.Context, h *File) (int64, error) {
 		return 0, err
 	case whole:
 		w.opts.Size = int64(len(head))
-		if err := w.admit(ctx, h, false); err != nil {
+		if err := w.space(ctx); err != nil {
 			return 0, err
 		}
-		err := w.replace(ctx, h, func(n *inode) error {
+		err := w.replace(ctx, h, true, func(n *inode) error {
 			defer w.v.putInode(h.f.ino, n)
 			return pieces(head, 0, func(index int64, in int, part []byte) error { return w.v.writePiece(ctx, h.f, n, index, in, part) })
 		})
@@ -171,7 +171,13 @@ func (w *writing) over(ctx context.Context, h *File) (int64, error) {
 	}
 	n, err := w.copyTo(ctx, aside)
 	if err == nil {
-		err = w.replace(ctx, h, func(*inode) error {
+		err = w.replace(ctx, h, false, func(*inode) error {
+			src, err := w.v.inodeOf(ctx, aside.f.ino)
+			if err != nil {
+				return err
+			}
+			w.v.unlinked -= src.alloc // it was admitted already, and counts once
+			defer func() { w.v.unlinked += src.alloc }()
 			c := &cloning{v: w.v, from: aside, to: h}
 			for done := int64(0); done < n; {
 				m, err := c.step(ctx, done, done, n-done)
@@ -205,15 +211,20 @@ func (w *writing) roomForBoth() bool {
 	return limit == 0 || w.v.bytes+w.v.unlinked+w.opts.Size <= limit
 }
 
-// replace empties h and has fill fill it, as one step. What could be refused was refused
-// before.
-func (w *writing) replace(ctx context.Context, h *File, fill func(n *inode) error) error {
+// replace empties h and has fill fill it, as one step. What the quota could refuse is
+// refused before: here if it is to be admitted, or else by whoever calls.
+func (w *writing) replace(ctx context.Context, h *File, admit bool, fill func(n *inode) error) error {
 	v := w.v
 	ctx = context.WithoutCancel(ctx)
 	return v.change(ctx, "write", "", func() error {
 		n, err := v.inodeOf(ctx, h.f.ino)
 		if err != nil {
 			return err
+		}
+		if admit {
+			if err := w.fits(n, false); err != nil {
+				return err
+			}
 		}
 		if err := v.zero(ctx, h.f, n, 0, n.size); err != nil {
 			return err
@@ -252,8 +263,8 @@ func (w *writing) appended(ctx context.Context, h *File) (int64, error) {
 	default:
 		n, err = copyIn(ctx, end, w.r)
 	}
-	if err != nil {
-		err = errors.Join(err, h.Truncate(context.WithoutCancel(ctx), a.Size))
+	if err != nil && n > 0 {
+		err = errors.Join(err, w.takeBack(context.WithoutCancel(ctx), h, a.Size, n))
 	}
 	return n, errors.Join(err, end.Close())
 }
@@ -268,32 +279,56 @@ func (w *writing) copyTo(ctx context.Context, h *File) (int64, error) {
 	return copyIn(ctx, h, w.r)
 }
 
+// takeBack cuts off the n bytes that were added to a file of a size, unless others have
+// added to it as well.
+func (w *writing) takeBack(ctx context.Context, h *File, size, n int64) error {
+	return w.v.change(ctx, "write", "", func() error {
+		now, err := w.v.inodeOf(ctx, h.f.ino)
+		if err != nil || now.size != size+n {
+			return err
+		}
+		_, err = w.v.setAttr(ctx, h.f.ino, SetAttr{Size: &size})
+		return err
+	})
+}
+
 // admit refuses content of known size that the quota or the disk has no room for, before
 // what h holds is given up.
 func (w *writing) admit(ctx context.Context, h *File, more bool) error {
-	v, size := w.v, w.opts.Size
-	err := v.change(ctx, "", "", func() error {
-		n, err := v.inodeOf(ctx, h.f.ino)
+	err := w.v.change(ctx, "write", "", func() error {
+		n, err := w.v.inodeOf(ctx, h.f.ino)
 		if err != nil {
 			return err
 		}
-		grows, end := size-n.alloc, size
-		if more {
-			grows, end = size, n.size+size
-		}
-		if err := v.admitSize(n.size, end); err != nil {
-			return err
-		}
-		return v.admitBytes(grows)
+		return w.fits(n, more)
 	})
 	if err != nil {
 		return err
 	}
-	if v.s.space.check(v.s.dirty.Load()+size) == nil {
-		return nil
+	return w.space(ctx)
+}
+
+// fits is what the quota says of the content in the place of that of n, or at its end. The
+// caller holds mu.
+func (w *writing) fits(n *inode, more bool) error {
+	grows, end := w.opts.Size-n.alloc, w.opts.Size
+	if more {
+		grows, end = w.opts.Size, n.size+w.opts.Size
 	}
-	if err := v.squeeze(ctx); err != nil {
+	if err := w.v.admitSize(n.size, end); err != nil {
 		return err
 	}
-	return v.s.space.check(v.s.dirty.Load() + size)
+	return w.v.admitBytes(grows)
+}
+
+// space refuses content of known size that the disk has no room for.
+func (w *writing) space(ctx context.Context) error {
+	s := w.v.s
+	if s.space.check(s.dirty.Load()+w.opts.Size) == nil {
+		return nil
+	}
+	if err := w.v.squeeze(ctx); err != nil {
+		return err
+	}
+	return s.space.check(s.dirty.Load() + w.opts.Size)
 }

@@ -165,3 +165,63 @@ func TestWriteFileLarge(t *testing.T) {
 		t.Error("the old content is gone")
 	}
 }
+
+// TestWriteFileGrows replaces a small file by a large one that fits the quota once, and
+// not twice.
+func TestWriteFileGrows(t *testing.T) {
+	ctx := context.Background()
+	_, v, _ := newVault(t, quietOptions())
+	limit := int64(4 << 20)
+	if _, err := v.SetQuota(ctx, engine.QuotaChange{MaxBytes: &limit}, engine.AuditEntry{}); err != nil {
+		t.Fatal(err)
+	}
+	want := strings.Repeat("x", 3<<20)
+	for _, size := range []int64{0, 3 << 20} {
+		if _, err := v.WriteFile(ctx, "f", strings.NewReader("small"), nil); err != nil {
+			t.Fatal(err)
+		}
+		if _, err := v.WriteFile(ctx, "f", strings.NewReader(want), &engine.WriteOptions{Size: size}); err != nil {
+			t.Errorf("of size %d: %v", size, err)
+		}
+		if got := get(t, v, "f"); got != want {
+			t.Errorf("of size %d: %d bytes are there", size, len(got))
+		}
+		if used := v.Info().Bytes; used != int64(len(want)) {
+			t.Errorf("of size %d: %d bytes count", size, used)
+		}
+	}
+}
+
+// TestWriteFileAppendBeside holds that an addition which breaks off takes nothing away that
+// others have added meanwhile, and changes nothing where it wrote nothing.
+func TestWriteFileAppendBeside(t *testing.T) {
+	ctx := context.Background()
+	_, v, _ := newVault(t, quietOptions())
+	put(t, v, "f", "old ")
+	before, err := v.Commit(ctx, false)
+	if err != nil {
+		t.Fatal(err)
+	}
+	torn := errors.New("torn")
+	beside := &unsized{readerFunc(func([]byte) (int, error) {
+		_, err := v.WriteFile(ctx, "f", strings.NewReader("theirs"), &engine.WriteOptions{Append: true})
+		return 0, errors.Join(err, torn)
+	}), nil}
+	if _, err := v.WriteFile(ctx, "f", &unsized{strings.NewReader("part"), torn}, &engine.WriteOptions{Append: true}); !errors.Is(err, torn) {
+		t.Error(err)
+	}
+	if after, err := v.Commit(ctx, false); err != nil || after != before {
+		t.Errorf("an addition that wrote nothing has changed the vault: %v", err)
+	}
+	large := io.MultiReader(strings.NewReader(strings.Repeat("o", 2<<20)), beside)
+	if _, err := v.WriteFile(ctx, "f", large, &engine.WriteOptions{Append: true}); !errors.Is(err, torn) {
+		t.Error(err)
+	}
+	if got := get(t, v, "f"); !strings.HasPrefix(got, "old ") || !strings.HasSuffix(got, "theirs") {
+		t.Errorf("%d bytes, and what another has added is gone", len(got))
+	}
+}
+
+type readerFunc func([]byte) (int, error)
+
+func (f readerFunc) Read(p []byte) (int, error) { return f(p) }
